@@ -1,0 +1,39 @@
+# Every target sets up what it needs: a virtual environment in .venv with the pinned versions.
+PYTHON ?= python3.11
+BIN := .venv/bin
+READY := .venv/.ready
+
+.PHONY: help setup demo test test-slow lint bench clean
+
+help:
+	@echo "make demo       install, make data, train, show the result (four minutes on two cores)"
+	@echo "make test       install, run the tests"
+	@echo "make test-slow  the minutes-long verifications"
+	@echo "make lint       format, style and types"
+	@echo "make bench      speed ratios"
+
+setup: $(READY)
+
+# Removing .venv/.ready (or changing what is pinned) installs again.
+$(READY): pyproject.toml constraints.txt
+	$(if $(shell command -v $(PYTHON)),$(PYTHON),python3) -m venv .venv
+	$(BIN)/python -m pip install -q -c constraints.txt -e ".[dev]"
+	@touch $(READY)
+
+demo: $(READY)
+	rm -rf runs/demo
+	$(BIN)/lrsa train darcy --scale demo --out runs/demo
+
+test: $(READY)
+	$(BIN)/python -m pytest
+
+test-slow: $(READY)
+	$(BIN)/python -m pytest -m slow
+
+lint: $(READY)
+	$(BIN)/ruff format --check .
+	$(BIN)/ruff check .
+	$(BIN)/basedpyright
+
+clean:
+	rm -rf .venv build dist src/*.egg-info .pytest_cache .ruff_cache
