@@ -1,0 +1,80 @@
+"""Everything about a sample that is neither coordinates nor features."""
+
+from dataclasses import dataclass, replace
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from lrsa.errors import LrsaError
+
+
+@dataclass(frozen=True)
+class Context:
+    """What a model may need besides `x (B, N, p)` and `f (B, N, c)`. Every field is optional."""
+
+    mask: Tensor | None = None
+    """(B, N) bool, True at the real points of a padded batch."""
+    weights: Tensor | None = None
+    """(B, N) quadrature measures: how much of the domain each point stands for. Any positive scale."""
+    grid: tuple[int, ...] | None = None
+    """Index shape of a structured mesh; the points are its row-major flattening."""
+    edges: Tensor | None = None
+    """(2, E) source and target of every edge, as indices into the B·N flattened points."""
+    basis: Tensor | None = None
+    """(B, N, K) eigenfunctions at the points."""
+    time: Tensor | None = None
+    """(B,) the time that is asked for."""
+    globals: Tensor | None = None
+    """(B, g) parameters of the whole sample."""
+
+    def need(self, name: str, who: str) -> Any:
+        """The field `name`, or a clear refusal on behalf of `who`."""
+        value = getattr(self, name)
+        if value is None:
+            raise LrsaError(f"{who} needs Context.{name}, and this data has none")
+        return value
+
+    def measure(self) -> Tensor | None:
+        """(B, N) weight of every point in a sum over points, 0 where padded; None where all are 1."""
+        if self.mask is None:
+            return self.weights
+        return self.mask.to(torch.get_default_dtype()) if self.weights is None else self.weights * self.mask
+
+    def log_measure(self, dtype: torch.dtype) -> Tensor | None:
+        """(B, 1, 1, N) log of the measure: the bias that turns a softmax over points into a quadrature.
+
+        exp(s + log w) = w exp(s), so the sum over points becomes the integral of Eq. (cont_attn).
+        """
+        if self.mask is None:
+            log = None if self.weights is None else self.weights.log()
+        else:
+            # Padded weights are filled before the logarithm: log 0 would make every gradient NaN.
+            weights = torch.ones_like(self.mask, dtype=dtype) if self.weights is None else self.weights
+            log = weights.masked_fill(~self.mask, 1).log().masked_fill(~self.mask, -torch.inf)
+        return None if log is None else log[:, None, None, :].to(dtype)
+
+    def normalised(self) -> "Context":
+        """The same with weights of mean 1 over the real points of each sample."""
+        if self.weights is None:
+            return self
+        real = torch.ones_like(self.weights) if self.mask is None else self.mask.to(self.weights.dtype)
+        mean = (self.weights * real).sum(1, keepdim=True) / real.sum(1, keepdim=True)
+        return replace(self, weights=self.weights / mean)
+
+    def at(self, points: slice) -> "Context":
+        """The context of some of the points."""
+        per_point = {
+            name: None if value is None else value[:, points]
+            for name, value in (("mask", self.mask), ("weights", self.weights), ("basis", self.basis))
+        }
+        return replace(self, **per_point, grid=None, edges=None)
+
+    def of_sample(self) -> "Context":
+        """Only what belongs to the whole sample, for points other than those it was made for."""
+        return Context(time=self.time, globals=self.globals)
+
+    def to(self, device: torch.device | str) -> "Context":
+        """The same on another device."""
+        tensors = {k: v.to(device) for k, v in vars(self).items() if isinstance(v, Tensor)}
+        return replace(self, **tensors)

@@ -1,0 +1,22 @@
+"""Errors whose text is meant for the user: the thing, the reason, the cure, in one line."""
+
+import difflib
+from collections.abc import Iterable
+
+
+class LrsaError(Exception):
+    """A mistake in what was asked or given. The command line prints it as one line and exits with 2."""
+
+    exit_code = 2
+
+
+class Failure(LrsaError):
+    """Something that was asked for rightly and went wrong: exit code 1."""
+
+    exit_code = 1
+
+
+def nearest(word: str, known: Iterable[str]) -> str:
+    """` Did you mean darcy?` for `darci`, or nothing when no known name is near."""
+    close = difflib.get_close_matches(word, list(known), n=1, cutoff=0.5)
+    return f" Did you mean {close[0]}?" if close else ""

@@ -1,0 +1,111 @@
+"""Small operators and point sets shared by the tests. All are float64 unless said otherwise."""
+
+from dataclasses import dataclass, replace
+from typing import Any
+
+import pytest
+import torch
+from hypothesis import settings
+from torch import Tensor, nn
+
+from lrsa.attention import Attention, LowRankSpatialAttention
+from lrsa.context import Context
+from lrsa.operator import LRSA
+
+settings.register_profile("lrsa", deadline=None, derandomize=True, max_examples=25)
+settings.load_profile("lrsa")
+
+
+@pytest.fixture(autouse=True)
+def _seed() -> None:
+    torch.manual_seed(0)
+
+
+@dataclass(frozen=True)
+class Points:
+    """A batch of point sets of one feature, with a ragged mask and uneven weights to use or not."""
+
+    x: Tensor
+    f: Tensor
+    mask: Tensor
+    weights: Tensor
+
+    def context(self, kind: str) -> Context:
+        """`plain`, `mask`, `weights` or `mask and weights`."""
+        return Context(
+            mask=self.mask if "mask" in kind else None, weights=self.weights if "weights" in kind else None
+        )
+
+    def leaves(self) -> "Points":
+        """The same values, asking for gradients."""
+        x, f, w = (t.detach().clone().requires_grad_() for t in (self.x, self.f, self.weights))
+        return replace(self, x=x, f=f, weights=w)
+
+
+KINDS = ("plain", "mask", "weights", "mask and weights")
+WIDTH, HEADS, RANK = 16, 4, 5
+ABLATIONS: dict[str, dict[str, bool]] = {
+    "paper": {},
+    "no latent attention": {"latent_attention": False},
+    "symmetric": {"symmetric": True},
+    "qk_norm": {"qk_norm": True},
+    "symmetric with qk_norm": {"symmetric": True, "qk_norm": True},
+}
+ablations = pytest.mark.parametrize("options", ABLATIONS.values(), ids=ABLATIONS.keys())
+
+
+def make_points(batch: int, points: int, coord_dim: int = 2, seed: int = 0) -> Points:
+    """Random points; sample b of the mask keeps a prefix of at least one point, the last one all of them."""
+    generator = torch.Generator().manual_seed(seed)
+
+    def rand(*shape: int) -> Tensor:
+        return torch.rand(*shape, dtype=torch.float64, generator=generator)
+
+    length = torch.linspace(max(1, points // 3), points, batch).long()
+    length[-1] = points
+    mask = torch.arange(points)[None, :] < length[:, None]
+    x, f = rand(batch, points, coord_dim), 2 * rand(batch, points, 1) - 1
+    return Points(x, f, mask, 0.1 + rand(batch, points))
+
+
+def make_operator(**options: Any) -> LRSA:
+    """A small operator with every parameter off its initial value and attention far from uniform."""
+    sizes = {"width": WIDTH, "depth": 2, "heads": HEADS, "rank": RANK}
+    sizes |= {"ffn_hidden": 12, "latent_ffn_hidden": 20}
+    data = {"coord_dim": 2, "in_features": 1, "out_features": 2}
+    model = LRSA(**{**data, **sizes, **options}).double()
+    unsettle(model)
+    return model
+
+
+def make_mixer(**options: bool) -> LowRankSpatialAttention:
+    """The mixer of such an operator."""
+    mixer = LowRankSpatialAttention(WIDTH, HEADS, RANK, latent_ffn_hidden=20, **options).double()
+    unsettle(mixer)
+    return mixer
+
+
+def features(points: Points) -> Tensor:
+    """(B, N, d) features that differ from point to point, for a mixer by itself."""
+    generator = torch.Generator().manual_seed(1)
+    weight = torch.randn(points.x.shape[-1], WIDTH, dtype=torch.float64, generator=generator)
+    return torch.sin(3 * points.x @ weight) + points.f
+
+
+def unsettle(model: nn.Module, gain: float = 3.0) -> None:
+    """Move norms and biases off 1 and 0, and sharpen the softmax, so that nothing agrees by chance."""
+    with torch.no_grad():
+        for parameter in model.parameters():
+            parameter += 0.1 * torch.randn_like(parameter)
+        for module in model.modules():
+            if isinstance(module, Attention):
+                module.key_value.weight[: module.key_value.in_features] *= gain
+                if module.query is not None:
+                    module.query.weight *= gain
+
+
+def assert_same(actual: Tensor, expected: Tensor, tolerance: float = 1e-12) -> None:
+    """Equal up to `tolerance` of the largest expected value (or of 1, where all are smaller)."""
+    torch.testing.assert_close(
+        actual, expected, rtol=0, atol=tolerance * max(1.0, float(expected.detach().abs().max()))
+    )
