@@ -1,0 +1,136 @@
+"""From cases to batches of tensors: padding, context, and reading ahead of the training step."""
+
+import queue
+import threading
+from collections.abc import Callable, Generator, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from lrsa.context import Context
+from lrsa.data.pointset import PointSet
+
+AHEAD = 4
+"""Batches that are read while the model works."""
+
+
+@dataclass(frozen=True)
+class Batch:
+    """Cases side by side, in physical units."""
+
+    x: Tensor
+    """(B, N, p)."""
+    f: Tensor | None
+    """(B, N, c)."""
+    u: Tensor | None
+    """(B, N, o), or (B, T, N, o) frames."""
+    known: Tensor | None
+    """(B, N, o) bool: the targets that count. None: all of them."""
+    context: Context
+    times: Tensor | None = None
+    """(B, T) times of the frames."""
+
+    def __len__(self) -> int:
+        return len(self.x)
+
+    def to(self, device: torch.device | str) -> "Batch":
+        moved = {
+            name: value.to(device, non_blocking=True) if isinstance(value, Tensor) else value
+            for name, value in vars(self).items()
+        }
+        return replace(self, **{**moved, "context": self.context.to(device)})
+
+
+def collate(cases: Sequence[PointSet], weights: bool = False) -> Batch:
+    """One batch; cases of fewer points are padded, and the mask says where.
+
+    Weights go along only where they differ and are wanted, a mask only where something is padded: the
+    attention then runs without a bias.
+    """
+    longest = max(len(case) for case in cases)
+    ragged = any(len(case) != longest for case in cases)
+    mask = torch.tensor([[i < len(case) for i in range(longest)] for case in cases]) if ragged else None
+    known = _stack(cases, "u_mask", longest)
+    u = _stack(cases, "u", longest)
+    if mask is not None and u is not None:
+        known = mask[..., None].expand(*mask.shape, u.shape[-1]) & (True if known is None else known)
+    measures = _stack(cases, "weights", longest) if weights and not _uniform(cases) else None
+    time = _stack(cases, "time", longest)
+    context = Context(
+        mask=mask,
+        weights=measures,
+        grid=cases[0].grid if len({case.grid for case in cases}) == 1 else None,
+        time=time,
+        globals=_stack(cases, "globals", longest),
+    )
+    x = _stack(cases, "x", longest)
+    assert x is not None
+    return Batch(x, _stack(cases, "f", longest), u, known, context, _stack(cases, "times", longest))
+
+
+def order(count: int, seed: int, epoch: int) -> np.ndarray:
+    """The order in which an epoch visits its examples; it depends on nothing else."""
+    return np.random.default_rng([seed, epoch]).permutation(count)
+
+
+def prefetch(make: Callable[[Any], Batch], keys: Sequence[Any]) -> Generator[Batch]:
+    """`make(key)` for every key in turn, by a thread that works ahead of the consumer."""
+    ready: queue.Queue[Batch | BaseException | None] = queue.Queue(AHEAD)
+    stop = threading.Event()
+
+    def work() -> None:
+        try:
+            for key in keys:
+                if stop.is_set():
+                    return
+                ready.put(make(key))
+            ready.put(None)
+        except BaseException as error:
+            ready.put(error)
+
+    thread = threading.Thread(target=work, daemon=True)
+    thread.start()
+    try:
+        while (item := ready.get()) is not None:
+            if isinstance(item, BaseException):
+                raise item
+            yield item
+    finally:
+        stop.set()
+        while thread.is_alive():
+            _drain(ready)
+            thread.join(0.01)
+
+
+def _drain(ready: "queue.Queue[Any]") -> None:
+    try:
+        while True:
+            ready.get_nowait()
+    except queue.Empty:
+        return
+
+
+def _stack(cases: Sequence[PointSet], name: str, longest: int) -> Tensor | None:
+    values = [getattr(case, name) for case in cases]
+    if values[0] is None:
+        return None
+    if name in ("x", "f", "u", "u_mask", "weights"):
+        axis = values[0].ndim - 2 if name == "u" else 0
+        values = [_pad(value, longest, axis) for value in values]
+    stacked = np.stack(values)
+    return torch.from_numpy(stacked if stacked.dtype == bool else stacked.astype(np.float32, copy=False))
+
+
+def _pad(value: np.ndarray, longest: int, axis: int) -> np.ndarray:
+    missing = longest - value.shape[axis]
+    if not missing:
+        return value
+    widths = [(0, missing if a == axis else 0) for a in range(value.ndim)]
+    return np.pad(value, widths)
+
+
+def _uniform(cases: Sequence[PointSet]) -> bool:
+    return all(case.weights is None or np.ptp(case.weights) <= 1e-6 * case.weights.max() for case in cases)

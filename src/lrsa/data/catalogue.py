@@ -1,0 +1,143 @@
+"""The catalogue of benchmarks: where the data comes from, how it is learned, at which scales."""
+
+import importlib
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, field
+from pathlib import Path
+from typing import Any, Protocol
+
+import numpy as np
+
+from lrsa.data.pointset import Names, PointSet
+from lrsa.data.store import Schema, data_home
+from lrsa.errors import LrsaError, nearest
+
+
+class Solver(Protocol):
+    """A frozen dataclass of the solver's parameters that makes one case from a random generator."""
+
+    names: Names
+
+    def sample(self, rng: np.random.Generator) -> PointSet: ...
+
+
+@dataclass(frozen=True)
+class Scale:
+    """A size at which a benchmark is trained: the data it sees and the options it sets."""
+
+    about: str
+    samples: int
+    test: int
+    fidelity: str = "default"
+    stride: int = 1
+    preset: str | None = None
+    model: Mapping[str, Any] = field(default_factory=dict)
+    """Options of the LRSA model, over the preset."""
+    train: Mapping[str, Any] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class Benchmark:
+    """One benchmark of the paper."""
+
+    name: str
+    about: str
+    solver: str
+    """`module:Class`, imported when data is made."""
+    version: int
+    """Of the generator: raised when its samples change."""
+    seconds: float
+    """CPU seconds per case at the default fidelity, for the announcement."""
+    fidelities: Mapping[str, Mapping[str, Any]]
+    scales: Mapping[str, Scale]
+    samples: int
+    test: int
+    paper_error: float
+    """The relative L2 error that the paper prints for LRSA (on the official files)."""
+    protocol: str = "static"
+
+    def solver_at(self, fidelity: str) -> Solver:
+        if fidelity not in self.fidelities:
+            raise LrsaError(
+                f'{self.name} has no fidelity "{fidelity}".{nearest(fidelity, self.fidelities)}'
+                f" There are: {', '.join(self.fidelities)}"
+            )
+        module, _, name = self.solver.partition(":")
+        return getattr(importlib.import_module(module), name)(**self.fidelities[fidelity])
+
+    def path(self, fidelity: str = "default", seed: int = 0) -> Path:
+        """Where the generated set is cached."""
+        return data_home() / f"{self.name}-{fidelity}-seed{seed}.h5"
+
+    def schema(self, fidelity: str, seed: int) -> Schema:
+        solver = self.solver_at(fidelity)
+        provenance = {
+            "generator": self.solver,
+            "version": self.version,
+            "fidelity": fidelity,
+            "seed": seed,
+            "parameters": asdict(solver),  # pyright: ignore[reportArgumentType]
+        }
+        return Schema(self.name, "generated", self.protocol, solver.names, provenance)
+
+    def scale(self, name: str) -> Scale:
+        if name not in self.scales:
+            there = ", ".join(self.scales)
+            raise LrsaError(
+                f'{self.name} has no scale "{name}".{nearest(name, self.scales)} There are: {there}'
+            )
+        return self.scales[name]
+
+
+_LOCAL = {"local": "depthwise", "width": 64, "depth": 4, "heads": 4, "rank": 32, "ffn_hidden": 128}
+
+CATALOGUE: dict[str, Benchmark] = {
+    "darcy": Benchmark(
+        name="darcy",
+        about="Darcy flow on the unit square: permeability -> pressure, 85 x 85 points",
+        solver="lrsa.solvers.darcy:Darcy",
+        version=1,
+        seconds=0.5,
+        fidelities={
+            "default": {"resolution": 421, "stride": 5},
+            "fast": {"resolution": 85, "stride": 4},
+        },
+        samples=1000,
+        test=200,
+        paper_error=0.0043,
+        scales={
+            "demo": Scale(
+                about="500 cases of 22 x 22 points, solved on 85 x 85; width 64, depth 4, rank 32, depthwise",
+                samples=500,
+                test=100,
+                fidelity="fast",
+                model=_LOCAL,
+                train={"epochs": 12, "max_lr": 2e-3, "batch_size": 4, "gradient_weight": 0.1},
+            ),
+            "cpu": Scale(
+                about="1000 cases of 43 x 43 points, solved on 421 x 421; model as in demo",
+                samples=1000,
+                test=200,
+                stride=2,
+                model=_LOCAL,
+                train={"epochs": 16, "max_lr": 2e-3, "batch_size": 4, "gradient_weight": 0.1},
+            ),
+            "paper": Scale(
+                about="1000 cases of 85 x 85 points, the published configuration",
+                samples=1000,
+                test=200,
+                preset="darcy",
+                train={"gradient_weight": 0.1, "clip": 0.1, "validation": 0.0},
+            ),
+        },
+    ),
+}
+
+
+def get(name: str) -> Benchmark:
+    """The benchmark of that name, or a line that names the nearest one."""
+    if name not in CATALOGUE:
+        raise LrsaError(
+            f'no benchmark "{name}".{nearest(name, CATALOGUE)} `lrsa data list` shows all of them'
+        )
+    return CATALOGUE[name]

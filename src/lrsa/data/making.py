@@ -1,0 +1,170 @@
+"""Making a benchmark's data: many processes, resumable, the same arrays however it was made.
+
+Case i of a split depends only on (benchmark, generator version, seed, split, i). Workers leave blocks of
+cases in a folder beside the file; an interrupted run finds them again. When all are there, they and the
+cases of an earlier, smaller file become the new file, in one rename.
+"""
+
+import os
+import shutil
+import zlib
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import ProcessPoolExecutor, as_completed
+from concurrent.futures.process import BrokenProcessPool
+from dataclasses import dataclass
+from multiprocessing import get_context
+from pathlib import Path
+
+import numpy as np
+
+from lrsa.data.catalogue import Benchmark, get
+from lrsa.data.pointset import Names, PointSet
+from lrsa.data.store import Dataset, atomic, write_dataset
+from lrsa.errors import LrsaError
+
+BLOCK = 8
+"""Cases that a worker makes and leaves at a time."""
+THREAD_SETTINGS = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS")
+Progress = Callable[[int, int], None]
+"""Called with (cases done, cases in all)."""
+
+
+def make_dataset(
+    benchmark: Benchmark,
+    samples: int | None = None,
+    test: int | None = None,
+    fidelity: str = "default",
+    seed: int = 0,
+    workers: int | None = None,
+    out: Path | None = None,
+    progress: Progress = lambda done, total: None,
+) -> Path:
+    """Make (or extend, or find) the set and return its path.
+
+    `samples` are training cases; `test` is the published number by default, but no more than `samples`.
+    """
+    samples = benchmark.samples if samples is None else samples
+    wanted = {"train": samples, "test": min(samples, benchmark.test) if test is None else test}
+    if min(wanted.values()) < 1:
+        raise LrsaError(
+            f"cannot make {samples} training and {wanted['test']} test cases: at least one of each"
+        )
+    path = out or benchmark.path(fidelity, seed)
+    schema = benchmark.schema(fidelity, seed)
+    have: dict[str, Sequence[PointSet]] = {}
+    if path.exists():
+        have = {split: Dataset(path, split) for split in wanted}
+        if any(part.schema != schema for part in have.values() if isinstance(part, Dataset)):
+            raise LrsaError(
+                f"{path} was made with other settings or by another version. Remove it, or name another --out"
+            )
+        if all(len(have[split]) >= n for split, n in wanted.items()):
+            return path
+    blocks = path.with_name(path.name + ".parts")
+    jobs = [
+        Job(benchmark.name, fidelity, seed, split, start, min(start + BLOCK, n), blocks)
+        for split, n in wanted.items()
+        for start in range(len(have.get(split, ())), n, BLOCK)
+    ]
+    _run(jobs, workers or os.cpu_count() or 1, progress)
+    names = schema.names
+    write_dataset(
+        path,
+        {s: Joined(have.get(s, ()), [j for j in jobs if j.split == s], names) for s in wanted},
+        schema,
+    )
+    shutil.rmtree(blocks, ignore_errors=True)
+    return path
+
+
+def case_rng(benchmark: str, version: int, seed: int, split: str, index: int) -> np.random.Generator:
+    """The random generator of one case; nothing else decides what the case is."""
+    words = [zlib.crc32(benchmark.encode()), version, seed, zlib.crc32(split.encode()), index]
+    return np.random.default_rng(np.random.SeedSequence(words))
+
+
+@dataclass(frozen=True)
+class Job:
+    """A block of cases of one split."""
+
+    benchmark: str
+    fidelity: str
+    seed: int
+    split: str
+    start: int
+    stop: int
+    folder: Path
+
+    @property
+    def path(self) -> Path:
+        return self.folder / f"{self.split}-{self.start}-{self.stop}.npz"
+
+    def make(self) -> int:
+        """Solve the cases and leave them in the folder; the number of cases made."""
+        benchmark = get(self.benchmark)
+        solver = benchmark.solver_at(self.fidelity)
+        arrays: dict[str, np.ndarray] = {}
+        for i in range(self.start, self.stop):
+            rng = case_rng(self.benchmark, benchmark.version, self.seed, self.split, i)
+            case = solver.sample(rng)
+            arrays |= {f"{i}/{name}": value for name, value in case.arrays().items()}
+            if case.grid is not None:
+                arrays[f"{i}/grid"] = np.array(case.grid)
+        with atomic(self.path) as temporary, open(temporary, "wb") as file:
+            np.savez(file, **arrays)  # pyright: ignore[reportArgumentType]
+        return self.stop - self.start
+
+    def read(self, index: int, names: Names) -> PointSet:
+        """One case of the block."""
+        with np.load(self.path) as block:
+            fields = {key.split("/")[1]: block[key] for key in block.files if key.startswith(f"{index}/")}
+        grid = fields.pop("grid", None)
+        return PointSet(**fields, grid=None if grid is None else tuple(map(int, grid)), names=names)
+
+
+@dataclass(frozen=True)
+class Joined(Sequence[PointSet]):
+    """The cases of an earlier file followed by those of the blocks."""
+
+    earlier: Sequence[PointSet]
+    jobs: Sequence[Job]
+    names: Names
+
+    def __len__(self) -> int:
+        return max([len(self.earlier), *(job.stop for job in self.jobs)])
+
+    def __getitem__(self, index: int) -> PointSet:  # pyright: ignore[reportIncompatibleMethodOverride]
+        if not 0 <= index < len(self):
+            raise IndexError(index)
+        if index < len(self.earlier):
+            return self.earlier[index]
+        job = next(job for job in self.jobs if job.start <= index < job.stop)
+        return job.read(index, self.names)
+
+
+def _run(jobs: Sequence[Job], workers: int, progress: Progress) -> None:
+    total = sum(job.stop - job.start for job in jobs)
+    missing = [job for job in jobs if not job.path.exists()]
+    done = total - sum(job.stop - job.start for job in missing)
+    progress(done, total)
+    for made in _results(missing, workers):
+        done += made
+        progress(done, total)
+
+
+def _results(jobs: Sequence[Job], workers: int) -> Iterator[int]:
+    """Each worker is a process of its own with one thread, so that cases do not depend on their number."""
+    before = {name: os.environ.get(name) for name in THREAD_SETTINGS}
+    os.environ.update(dict.fromkeys(THREAD_SETTINGS, "1"))
+    pool = ProcessPoolExecutor(workers, mp_context=get_context("spawn"))
+    try:
+        for future in as_completed([pool.submit(job.make) for job in jobs]):
+            yield future.result()
+    except BrokenProcessPool as error:
+        raise LrsaError(
+            "a worker process died (out of memory?). Run the command again: it goes on where it stopped"
+        ) from error
+    finally:
+        pool.shutdown(cancel_futures=True)
+        for name, value in before.items():
+            os.environ.pop(name) if value is None else os.environ.update({name: value})

@@ -1,0 +1,110 @@
+"""Normalisation by training statistics, kept with the weights."""
+
+import numpy as np
+import torch
+from torch import Tensor, nn
+
+from lrsa.data.store import Selection
+
+SMALLEST = 1e-8
+
+
+class Moments:
+    """Mean and standard deviation per channel, accumulated case by case (Chan's update)."""
+
+    def __init__(self) -> None:
+        self.count = self.mean = self.square = np.zeros(0)
+
+    def add(self, values: np.ndarray, known: np.ndarray | None = None) -> None:
+        """values (n, channels), of which `known` (n, channels) count."""
+        known = np.ones(values.shape, bool) if known is None else known
+        if not len(self.count):
+            self.count = self.mean = self.square = np.zeros(values.shape[1])
+        fresh = known.sum(0)
+        mean = values.sum(0, dtype=np.float64, where=known) / np.maximum(fresh, 1)
+        square = np.square(values - mean).sum(0, where=known)
+        count = np.maximum(self.count + fresh, 1)
+        delta = mean - self.mean
+        self.square = self.square + square + delta**2 * self.count * fresh / count
+        self.mean = self.mean + delta * fresh / count
+        self.count = self.count + fresh
+
+    def shift_scale(self) -> np.ndarray:
+        """(2, channels): mean and deviation; a constant channel keeps its scale."""
+        deviation = np.sqrt(self.square / np.maximum(self.count, 1))
+        return np.stack([self.mean, np.where(deviation > SMALLEST, deviation, 1.0)])
+
+
+class Normaliser(nn.Module):
+    """Coordinates, features, globals and targets to about unit size, and targets back.
+
+    Features, globals and targets: (v - mean) / deviation per channel. Coordinates: one isotropic map of the
+    training bounding box to [-1, 1] along its longest side, so that shapes stay shapes; axes on which all
+    training points agree are dropped.
+    """
+
+    x_axes: Tensor
+    x_shift: Tensor
+    x_scale: Tensor
+    f_shift: Tensor
+    f_scale: Tensor
+    g_shift: Tensor
+    g_scale: Tensor
+    u_shift: Tensor
+    u_scale: Tensor
+
+    def __init__(self, coords: int, features: int, global_features: int, targets: int, axes: int) -> None:
+        super().__init__()
+        self.register_buffer("x_axes", torch.arange(axes))
+        for name, size in (("x", coords), ("f", features), ("g", global_features), ("u", targets)):
+            self.register_buffer(f"{name}_shift", torch.zeros(size))
+            self.register_buffer(f"{name}_scale", torch.ones(size))
+
+    @staticmethod
+    def of(cases: Selection, history: int = 0) -> "Normaliser":
+        """The statistics of the training cases; `history` frames of the target count as further features."""
+        features, targets, parameters = Moments(), Moments(), Moments()
+        low, high = np.inf, -np.inf
+        for i, case in enumerate(cases):
+            case.check_finite(cases.label(i))
+            low, high = np.minimum(low, case.x.min(0)), np.maximum(high, case.x.max(0))
+            if case.f is not None:
+                features.add(case.f)
+            if case.globals is not None:
+                parameters.add(case.globals[None])
+            if case.u is not None:
+                known = True if case.u_mask is None else case.u_mask
+                channels = case.u.shape[-1]
+                targets.add(
+                    case.u.reshape(-1, channels), np.broadcast_to(known, case.u.shape).reshape(-1, channels)
+                )
+        low, high = np.asarray(low, float), np.asarray(high, float)
+        axes = np.flatnonzero(high - low > SMALLEST * max(1.0, float(np.abs(high).max())))
+        f, g, u = (m.shift_scale() for m in (features, parameters, targets))
+        f = np.concatenate([f, np.tile(u, history)], axis=1)
+        made = Normaliser(len(low), f.shape[1], g.shape[1], u.shape[1], len(axes))
+        extent = float((high - low).max()) / 2 or 1.0
+        made._set("x", (low + high) / 2, np.full(len(low), extent))
+        made._set("f", *f)
+        made._set("g", *g)
+        made._set("u", *u)
+        made.x_axes.copy_(torch.as_tensor(axes))
+        return made
+
+    def coordinates(self, x: Tensor) -> Tensor:
+        """(B, N, p) physical -> (B, N, p') normalised, without constant axes."""
+        return ((x - self.x_shift) / self.x_scale)[..., self.x_axes]
+
+    def features(self, f: Tensor) -> Tensor:
+        return (f - self.f_shift) / self.f_scale
+
+    def parameters_of_case(self, g: Tensor) -> Tensor:
+        return (g - self.g_shift) / self.g_scale
+
+    def targets(self, u: Tensor) -> Tensor:
+        """Normalised -> physical."""
+        return u * self.u_scale + self.u_shift
+
+    def _set(self, name: str, shift: np.ndarray, scale: np.ndarray) -> None:
+        getattr(self, f"{name}_shift").copy_(torch.as_tensor(shift))
+        getattr(self, f"{name}_scale").copy_(torch.as_tensor(scale))
