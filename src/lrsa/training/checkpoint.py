@@ -1,0 +1,85 @@
+"""Checkpoints: everything that is needed to go on as if nothing had happened, in one file."""
+
+import json
+from dataclasses import asdict, dataclass
+from pathlib import Path
+
+import torch
+from safetensors import SafetensorError, safe_open
+from safetensors.torch import save_file
+from torch import Tensor, nn
+
+from lrsa.data.store import atomic
+from lrsa.errors import LrsaError
+
+
+@dataclass
+class Progress:
+    """Where a run stands at the end of an epoch."""
+
+    epoch: int = 0
+    """Epochs done."""
+    best: float = float("inf")
+    """Smallest validation error."""
+    best_epoch: int = 0
+    metrics_bytes: int = 0
+    """Length of metrics.jsonl; what a killed run wrote beyond is written again."""
+    seconds: float = 0.0
+    """Training time so far."""
+    waiting: float = 0.0
+    """Of it, waiting for data."""
+
+
+def save_weights(path: Path, surrogate: nn.Module) -> None:
+    """Weights and normalisation statistics."""
+    with atomic(path) as temporary:
+        save_file(surrogate.state_dict(), temporary)
+
+
+def save_checkpoint(
+    path: Path,
+    surrogate: nn.Module,
+    optimizer: torch.optim.Optimizer,
+    scheduler: torch.optim.lr_scheduler.LRScheduler,
+    scaler: torch.amp.GradScaler,
+    progress: Progress,
+) -> None:
+    tensors: dict[str, Tensor] = {f"surrogate.{k}": v for k, v in surrogate.state_dict().items()}
+    state = optimizer.state_dict()
+    for index, values in state["state"].items():
+        tensors |= {f"optimizer.{index}.{name}": torch.as_tensor(value) for name, value in values.items()}
+    metadata = {
+        "progress": asdict(progress),
+        "groups": state["param_groups"],
+        "scheduler": {k: v for k, v in scheduler.state_dict().items() if not k.startswith("_get")},
+        "scaler": scaler.state_dict(),
+    }
+    with atomic(path) as temporary:
+        save_file(tensors, temporary, {"state": json.dumps(metadata)})
+
+
+def load_checkpoint(
+    path: Path,
+    surrogate: nn.Module,
+    optimizer: torch.optim.Optimizer,
+    scheduler: torch.optim.lr_scheduler.LRScheduler,
+    scaler: torch.amp.GradScaler,
+) -> Progress:
+    try:
+        with safe_open(path, "pt") as file:
+            metadata = json.loads(file.metadata()["state"])
+            tensors = {key: file.get_tensor(key) for key in file.keys()}  # noqa: SIM118 - not a dictionary
+    except (SafetensorError, OSError, KeyError, TypeError, ValueError) as error:
+        raise LrsaError(f"{path} is damaged: train again") from error
+    surrogate.load_state_dict(
+        {k.removeprefix("surrogate."): v for k, v in tensors.items() if k.startswith("surr")}
+    )
+    state: dict[int, dict[str, Tensor]] = {}
+    for key, value in tensors.items():
+        if key.startswith("optimizer."):
+            _, index, name = key.split(".")
+            state.setdefault(int(index), {})[name] = value
+    optimizer.load_state_dict({"state": state, "param_groups": metadata["groups"]})
+    scheduler.load_state_dict(metadata["scheduler"])
+    scaler.load_state_dict(metadata["scaler"])
+    return Progress(**metadata["progress"])

@@ -1,0 +1,245 @@
+"""From data to a trained surrogate: what `lrsa train` and `lrsa.fit` both do."""
+
+import shlex
+import sys
+from collections.abc import Mapping
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+from torch import nn
+
+from lrsa.console import bar, console
+from lrsa.data.batch import collate
+from lrsa.data.catalogue import Benchmark, Scale, get
+from lrsa.data.making import make_dataset
+from lrsa.data.normalise import Normaliser
+from lrsa.data.store import Dataset, Selection, is_path
+from lrsa.errors import LrsaError, nearest
+from lrsa.presets import PRESETS
+from lrsa.registry import create_model, model_options
+from lrsa.training.checkpoint import Progress
+from lrsa.training.config import DataConfig, RunConfig, TrainConfig, option_names, versions
+from lrsa.training.loop import Trainer
+from lrsa.training.protocols import protocol
+from lrsa.training.surrogate import Surrogate, load, requirements
+
+
+def fit(
+    data: str | Path,
+    model: str = "lrsa",
+    *,
+    scale: str | None = None,
+    out: str | Path | None = None,
+    init: str | Path | None = None,
+    device: str = "cpu",
+    threads: int | None = None,
+    options: Mapping[str, Any] | None = None,
+    **train: Any,
+) -> Surrogate:
+    """Train a surrogate and return it; the run folder keeps everything.
+
+    >>> surrogate = lrsa.fit("my.h5", epochs=50)
+    >>> surrogate = lrsa.fit("darcy", scale="demo", options={"rank": 16})
+
+    Args:
+        data: A benchmark of the catalogue, or a file of `lrsa.write_dataset`.
+        model: A registered model.
+        scale: demo, cpu or paper, for a benchmark (default: cpu).
+        out: The run folder (default: runs/<data>-<model>).
+        init: A run whose weights to start from.
+        device: cpu, cuda, ...
+        threads: CPU threads (default: torch's choice).
+        options: Options of the model, such as width or rank.
+        train: Fields of `TrainConfig`: epochs, batch_size, max_lr, ...
+    """
+    run = prepare(
+        str(data),
+        model,
+        scale,
+        None if out is None else Path(out),
+        init,
+        device,
+        threads,
+        options or {},
+        train,
+    )
+    train_run(run)
+    return load(run)
+
+
+def prepare(
+    data: str,
+    model: str,
+    scale: str | None,
+    out: Path | None,
+    init: str | Path | None,
+    device: str,
+    threads: int | None,
+    options: Mapping[str, Any],
+    train: Mapping[str, Any],
+) -> Path:
+    """Make the data if need be, settle every choice, and write the configuration of the run."""
+    _check_names(train, option_names(TrainConfig), "training")
+    _check_names(options, model_options(model), f'the model "{model}"')
+    _check_device(device)
+    run = out or Path("runs") / f"{Path(data).stem}-{model}"
+    if (run / "config.json").exists():
+        raise LrsaError(f"{run} is a run already. Go on with `lrsa resume {run}`, or name another --out")
+    benchmark = None if is_path(data) else get(data)
+    chosen = benchmark.scale(scale or "cpu") if benchmark else None
+    if benchmark is None and scale:
+        raise LrsaError(f"--scale belongs to the benchmarks of the catalogue; {data} is a file")
+    seen = _data(benchmark, chosen, data)
+    cases = Dataset(Path(seen.path), "train")
+    published, settings = _published(chosen, model)
+    training = replace(TrainConfig(), **{**settings, **train})
+    config = RunConfig(
+        data=seen,
+        schema=cases.schema,
+        model=model,
+        options={**published, **options},
+        train=training,
+        scale=(scale or "cpu") if benchmark else None,
+        init=None if init is None else str(init),
+        device=device,
+        threads=threads,
+        command=shlex.join(["lrsa", *sys.argv[1:]]) if Path(sys.argv[0]).name == "lrsa" else "lrsa.fit",
+        versions=versions(),
+    )
+    config = _with_dimensions(config)
+    surrogate_of(config)
+    config.save(run)
+    return run
+
+
+def train_run(run: Path) -> Progress:
+    """Train the run of this folder, or go on with it."""
+    config = RunConfig.load(run)
+    if config.threads:
+        torch.set_num_threads(config.threads)
+    surrogate = surrogate_of(config)
+    training, validation = split_cases(config)
+    trainer = Trainer(
+        run,
+        config.train,
+        surrogate,
+        protocol(config.schema.protocol),
+        training,
+        validation,
+        lambda cases: collate(cases, config.train.weights),
+        config.device,
+    )
+    with bar(f"Training {config.model} on {config.schema.name}") as report:
+        return trainer.train(report)
+
+
+def surrogate_of(config: RunConfig) -> Surrogate:
+    """The surrogate of a run before training."""
+    torch.manual_seed(config.train.seed)
+    training, _ = split_cases(config)
+    normaliser = Normaliser.of(training, protocol(config.schema.protocol).history)
+    surrogate = Surrogate(create_model(config.model, **config.options), normaliser, config.schema)
+    _check_data(surrogate.model, config, training)
+    if config.init is not None:
+        earlier = load(config.init).state_dict()
+        try:
+            surrogate.load_state_dict(earlier)
+        except RuntimeError as error:
+            raise LrsaError(f"the weights of {config.init} are of another model or other data") from error
+    return surrogate
+
+
+def split_cases(config: RunConfig) -> tuple[Selection, Selection]:
+    """Training and validation cases; the test cases are never seen."""
+    data = Dataset(Path(config.data.path), "train")
+    count = min(config.data.samples or len(data), len(data))
+    order = np.random.default_rng(config.train.seed).permutation(count)
+    kept = max(1, round(config.train.validation * count)) if config.train.validation and count > 1 else 0
+    return (
+        Selection(data, np.sort(order[kept:]), config.data.stride),
+        Selection(data, np.sort(order[:kept]), config.data.stride),
+    )
+
+
+def _data(benchmark: Benchmark | None, scale: Scale | None, data: str) -> DataConfig:
+    if benchmark is None or scale is None:
+        return DataConfig(str(Path(data).resolve()))
+    path = benchmark.path(scale.fidelity)
+    total = scale.samples + scale.test
+    if not path.exists():
+        console.print(f"Making {total} cases of {benchmark.name} ({scale.fidelity}), once: {path}")
+    with bar(f"Making {benchmark.name}") as report:
+        make_dataset(
+            benchmark,
+            scale.samples,
+            scale.test,
+            scale.fidelity,
+            progress=lambda done, all: report(done, all, "cases"),
+        )
+    return DataConfig(str(path), scale.samples, scale.test, scale.stride)
+
+
+def _published(scale: Scale | None, model: str) -> tuple[dict[str, Any], dict[str, Any]]:
+    """The options of the model and of the training that a scale sets."""
+    if scale is None:
+        return {}, {}
+    options: dict[str, Any] = {}
+    settings: dict[str, Any] = {}
+    if scale.preset is not None:
+        preset = PRESETS[scale.preset]
+        options = dict(preset.model)
+        settings = {k: getattr(preset, k) for k in ("epochs", "batch_size", "max_lr", "weight_decay")}
+    options = {k: v for k, v in {**options, **scale.model}.items() if k in model_options(model)}
+    return options, {**settings, **scale.train}
+
+
+def _with_dimensions(config: RunConfig) -> RunConfig:
+    """The configuration with the sizes of the model that the data decides."""
+    training, _ = split_cases(config)
+    case, how = training[0], protocol(config.schema.protocol)
+    if case.u is None:
+        raise LrsaError(f"{config.data.path} has no targets to learn")
+    options = dict(config.options)
+    conditioned = config.schema.protocol == "time-conditioned"
+    if conditioned and "time" in model_options(config.model):
+        options.setdefault("time", True)
+    normaliser = Normaliser.of(training, how.history)
+    features = (
+        len(normaliser.f_shift) + len(normaliser.g_shift) + int(conditioned and not options.get("time"))
+    )
+    sizes = {
+        "coord_dim": len(normaliser.x_axes),
+        "in_features": features,
+        "out_features": len(normaliser.u_shift),
+    }
+    return replace(config, options={**options, **sizes})
+
+
+def _check_data(model: nn.Module, config: RunConfig, cases: Selection) -> None:
+    """Refuse a model that needs what the data does not have."""
+    case = cases[0]
+    has = {"grid": case.grid is not None, "time": config.schema.protocol == "time-conditioned"}
+    for need in requirements(model):
+        if need in has and not has[need]:
+            cure = " Use --model.local pointwise" if config.options.get("local") else ""
+            raise LrsaError(
+                f'the model "{config.model}" needs a {need}, and {config.schema.name} has none.{cure}'
+            )
+
+
+def _check_names(given: Mapping[str, Any], known: Any, what: str) -> None:
+    for name in given:
+        if name not in known:
+            raise LrsaError(f'{what} has no option "{name}".{nearest(name, known)}')
+
+
+def _check_device(device: str) -> None:
+    try:
+        torch.empty(0, device=device)
+    except (RuntimeError, AssertionError) as error:
+        raise LrsaError(
+            f'the device "{device}" is not to be had here: {str(error).splitlines()[0]}'
+        ) from error

@@ -1,0 +1,180 @@
+"""The training loop: one for every model and every protocol.
+
+Everything random in an epoch is seeded by (seed, epoch), and a checkpoint closes every epoch: a run killed
+at any moment and resumed ends with the same bits as one that was not.
+"""
+
+import json
+import math
+import os
+import time
+from collections.abc import Callable, Sequence
+from contextlib import AbstractContextManager, nullcontext
+from pathlib import Path
+
+import torch
+from torch import Tensor
+
+from lrsa.context import Context
+from lrsa.data.batch import Batch, order, prefetch
+from lrsa.data.pointset import PointSet
+from lrsa.errors import Failure
+from lrsa.training.checkpoint import Progress, load_checkpoint, save_checkpoint, save_weights
+from lrsa.training.config import TrainConfig
+from lrsa.training.losses import gradient_error, relative_l2
+from lrsa.training.protocols import Protocol
+from lrsa.training.surrogate import Surrogate
+
+Report = Callable[[int, int, str], None]
+"""Called with (steps done, steps in all, a few words)."""
+Collate = Callable[[Sequence[PointSet]], Batch]
+
+
+class Trainer:
+    """Trains a surrogate in place, from the last checkpoint of its run folder if there is one."""
+
+    def __init__(
+        self,
+        run: Path,
+        config: TrainConfig,
+        surrogate: Surrogate,
+        protocol: Protocol,
+        cases: Sequence[PointSet],
+        validation: Sequence[PointSet],
+        collate: Collate,
+        device: str = "cpu",
+    ) -> None:
+        self.run, self.config, self.device = run, config, device
+        self.surrogate, self.protocol, self.collate = surrogate.to(device), protocol, collate
+        self.cases, self.validation = cases, validation
+        self.keys = [(i, k) for i in range(len(cases)) for k in range(protocol.examples(cases[0]))]
+        self.steps = math.ceil(len(self.keys) / config.batch_size)
+        self.optimizer = torch.optim.AdamW(
+            surrogate.model.parameters(), lr=config.max_lr, weight_decay=config.weight_decay, fused=True
+        )
+        self.scheduler = torch.optim.lr_scheduler.OneCycleLR(
+            self.optimizer, config.max_lr, total_steps=self.steps * config.epochs + 1
+        )
+        # A modest first scale: a step skipped for overflow would shift the schedule.
+        self.scaler = torch.amp.GradScaler(device, init_scale=2.0**10, enabled=config.precision == "fp16")
+        self.progress = Progress()
+
+    def train(self, report: Report) -> Progress:
+        """Run to the last epoch; `model.safetensors` holds the best one by validation, `last` the last."""
+        state = (self.surrogate, self.optimizer, self.scheduler, self.scaler)
+        checkpoint = self.run / "checkpoint" / "state.safetensors"
+        if checkpoint.exists():
+            self.progress = load_checkpoint(checkpoint, *state)
+        _truncate(self.run / "metrics.jsonl", self.progress.metrics_bytes)
+        while self.progress.epoch < self.config.epochs:
+            started = time.perf_counter()
+            self._epoch(report)
+            self.progress.seconds += time.perf_counter() - started
+            save_checkpoint(checkpoint, *state, self.progress)
+        save_weights(self.run / "last.safetensors", self.surrogate)
+        if not self.validation:
+            save_weights(self.run / "model.safetensors", self.surrogate)
+        return self.progress
+
+    def _epoch(self, report: Report) -> None:
+        epoch, config = self.progress.epoch, self.config
+        torch.manual_seed(1_000_003 * config.seed + epoch)
+        keys = [self.keys[i] for i in order(len(self.keys), config.seed, epoch)]
+        batches = prefetch(self._batch, [keys[i :: self.steps] for i in range(self.steps)])
+        total, started = 0.0, time.perf_counter()
+        self.surrogate.train()
+        for step in range(1, self.steps + 1):
+            asked = time.perf_counter()
+            batch = next(batches)
+            self.progress.waiting += time.perf_counter() - asked
+            loss = self._step(batch.to(self.device))
+            total += loss * len(batch)
+            rate = step * config.batch_size / (time.perf_counter() - started)
+            words = f"epoch {epoch + 1} loss {total / (step * config.batch_size):.4f}{self._best()}"
+            report(epoch * self.steps + step, self.steps * config.epochs, f"{words} {rate:.0f} cases/s")
+        batches.close()
+        self._close_epoch(
+            {"epoch": epoch + 1, "lr": float(self.scheduler.get_last_lr()[0]), "loss": total / len(keys)}
+        )
+
+    def _batch(self, keys: Sequence[tuple[int, int]]) -> Batch:
+        return self.collate([self.protocol.example(self.cases[i], k) for i, k in keys])
+
+    def _step(self, batch: Batch) -> float:
+        self.optimizer.zero_grad()
+        with autocast(self.device, self.config.precision):
+            loss = self.protocol.loss(self.surrogate, batch, self._case_loss)
+        if not torch.isfinite(loss):
+            raise Failure(
+                f"the loss became {float(loss)} in epoch {self.progress.epoch + 1}. Lower --train.max-lr"
+            )
+        self.scaler.scale(loss).backward()
+        self.scaler.unscale_(self.optimizer)
+        torch.nn.utils.clip_grad_norm_(self.surrogate.model.parameters(), self.config.clip)
+        self.scaler.step(self.optimizer)
+        self.scaler.update()
+        self.scheduler.step()
+        return float(loss.detach())
+
+    def _case_loss(self, prediction: Tensor, truth: Tensor, known: Tensor | None, context: Context) -> Tensor:
+        loss = relative_l2(prediction, truth, known)
+        if self.config.gradient_weight:
+            loss = loss + self.config.gradient_weight * gradient_error(prediction, truth, context.grid)
+        return loss
+
+    def _close_epoch(self, row: dict[str, float]) -> None:
+        progress = self.progress
+        progress.epoch += 1
+        if self.validation:
+            errors = case_errors(
+                self.surrogate, self.protocol, self.validation, self.collate, self.config, self.device
+            )
+            row["validation"] = float(errors.mean())
+            if row["validation"] < progress.best:
+                progress.best, progress.best_epoch = row["validation"], progress.epoch
+                save_weights(self.run / "model.safetensors", self.surrogate)
+        with open(self.run / "metrics.jsonl", "a") as file:
+            file.write(json.dumps(row) + "\n")
+            file.flush()
+            os.fsync(file.fileno())
+            progress.metrics_bytes = file.tell()
+
+    def _best(self) -> str:
+        return f" validation {self.progress.best:.4f}" if self.progress.best_epoch else ""
+
+
+@torch.inference_mode()
+def case_errors(
+    surrogate: Surrogate,
+    protocol: Protocol,
+    cases: Sequence[PointSet],
+    collate: Collate,
+    config: TrainConfig,
+    device: str,
+) -> Tensor:
+    """(S,) relative L2 of every case, predicted as at test time."""
+    surrogate.eval()
+    size = config.batch_size
+    groups = [range(i, min(i + size, len(cases))) for i in range(0, len(cases), size)]
+    errors = []
+    for batch in prefetch(lambda group: collate([cases[i] for i in group]), groups):
+        batch = batch.to(device)
+        with autocast(device, config.precision):
+            prediction = protocol.predict(surrogate, batch)
+        errors.append(relative_l2(prediction.float(), protocol.truth(batch), batch.known))
+    return torch.cat(errors).cpu()
+
+
+def autocast(device: str, precision: str) -> AbstractContextManager[object]:
+    """The precision of the forward pass."""
+    if precision == "fp32":
+        return nullcontext()
+    return torch.autocast(
+        torch.device(device).type, {"bf16": torch.bfloat16, "fp16": torch.float16}[precision]
+    )
+
+
+def _truncate(path: Path, size: int) -> None:
+    """Forget the rows that a killed run wrote after its last checkpoint."""
+    path.touch()
+    os.truncate(path, size)

@@ -1,0 +1,151 @@
+"""A trained surrogate: physical units in, physical units out."""
+
+from pathlib import Path
+
+import numpy as np
+import torch
+from numpy.typing import ArrayLike
+from safetensors import SafetensorError
+from safetensors.torch import load_file
+from torch import Tensor, nn
+
+from lrsa.context import Context
+from lrsa.data.normalise import Normaliser
+from lrsa.data.store import Schema
+from lrsa.errors import LrsaError
+from lrsa.operator import NeuralOperator
+from lrsa.registry import create_model
+from lrsa.streaming import stream
+from lrsa.training.config import RunConfig
+
+CHUNK = 65536
+"""Points up to which a case is predicted in one piece."""
+
+
+class Surrogate(nn.Module):
+    """A model between its normalisations.
+
+    Parameters of the whole case and the time become features of every point, unless the model takes them
+    from the context.
+    """
+
+    def __init__(self, model: nn.Module, normaliser: Normaliser, schema: Schema) -> None:
+        super().__init__()
+        self.model, self.normaliser, self.schema = model, normaliser, schema
+
+    def forward(self, x: Tensor, f: Tensor | None = None, context: Context | None = None) -> Tensor:
+        """x (B, N, p), f (B, N, c) -> u (B, N, o), in physical units."""
+        context = context or Context()
+        x, f = self.normalise(x, f, context)
+        return self.normaliser.targets(self.model(x, f, context))
+
+    def normalise(self, x: Tensor, f: Tensor | None, context: Context) -> tuple[Tensor, Tensor | None]:
+        """What the model sees: normalised coordinates, and all features side by side."""
+        parts = [] if f is None else [self.normaliser.features(f)]
+        needs = requirements(self.model)
+        if context.globals is not None and "globals" not in needs:
+            g = self.normaliser.parameters_of_case(context.globals)
+            parts.append(g[:, None].expand(-1, x.shape[1], -1))
+        if context.time is not None and "time" not in needs:
+            parts.append(context.time[:, None, None].expand(-1, x.shape[1], 1))
+        return self.normaliser.coordinates(x), torch.cat(parts, dim=-1) if parts else None
+
+    @torch.inference_mode()
+    def predict(
+        self,
+        x: ArrayLike,
+        f: ArrayLike | None = None,
+        *,
+        weights: ArrayLike | None = None,
+        globals: ArrayLike | None = None,
+        time: ArrayLike | None = None,
+        grid: tuple[int, ...] | None = None,
+    ) -> np.ndarray:
+        """The fields (N, o) at points x (N, p) with features f (N, c), in numpy; (B, N, ·) for a batch.
+
+        Args:
+            x: Coordinates.
+            f: Input features, if the surrogate was trained with any.
+            weights: (N,) measure of every point, if it was trained with weights.
+            globals: (g,) parameters of the case, if it was trained with any.
+            time: () the time asked for, if it depends on one.
+            grid: Index shape of a structured mesh, for models that need it.
+        """
+        single = np.ndim(x) == 2
+
+        def tensor(value: ArrayLike | None) -> Tensor | None:
+            if value is None:
+                return None
+            made = torch.from_numpy(np.array(value, np.float32))
+            return made[None] if single else made
+
+        points = tensor(x)
+        assert points is not None
+        context = Context(weights=tensor(weights), globals=tensor(globals), time=tensor(time), grid=grid)
+        u = self.apply_streamed(points, tensor(f), context).cpu().numpy()
+        return u[0] if single else u
+
+    def apply_streamed(self, x: Tensor, f: Tensor | None, context: Context) -> Tensor:
+        """`forward`, in chunks where there are many points and the model can."""
+        self.check(x, f)
+        device = self.normaliser.x_shift.device
+        x, context = x.to(device), context.to(device)
+        f = None if f is None else f.to(device)
+        if x.shape[1] <= CHUNK or not streams(self.model):
+            return self(x, f, context)
+        x, f = self.normalise(x, f, context)
+        assert isinstance(self.model, NeuralOperator)
+        return self.normaliser.targets(stream(self.model, x, f, context, CHUNK))
+
+    def check(self, x: Tensor, f: Tensor | None) -> None:
+        """Refuse points that do not fit, saying what differs."""
+        coords, features = len(self.normaliser.x_shift), len(self.normaliser.f_shift)
+        if x.shape[-1] != coords:
+            raise LrsaError(
+                f"the surrogate was trained with {coords} coordinates, but these points have {x.shape[-1]}"
+            )
+        given = 0 if f is None else f.shape[-1]
+        if given != features:
+            names = ", ".join(self.schema.names.inputs)
+            raise LrsaError(
+                f"the surrogate was trained with {features} input features{f' ({names})' if names else ''},"
+                f" but {given} are given"
+            )
+
+
+def requirements(model: nn.Module) -> frozenset[str]:
+    """The fields of `Context` that a model takes for itself."""
+    return frozenset(getattr(model, "requires", frozenset()))
+
+
+def streams(model: nn.Module) -> bool:
+    """Whether the model can go through its points in chunks."""
+    try:
+        if not isinstance(model, NeuralOperator):
+            return False
+        model.check_pointwise("stream")
+    except LrsaError:
+        return False
+    return True
+
+
+def load(run: str | Path, weights: str = "best") -> Surrogate:
+    """The trained surrogate of a run folder: its best epoch (by validation), or the `last`."""
+    run = Path(run)
+    config = RunConfig.load(run)
+    path = run / ("model.safetensors" if weights == "best" else "last.safetensors")
+    if not path.exists():
+        raise LrsaError(f"{run} has no finished weights ({path.name}). Go on with `lrsa resume {run}`")
+    try:
+        tensors = load_file(path)
+    except (SafetensorError, OSError) as error:
+        raise LrsaError(f"{path} is damaged: train again") from error
+    sizes = {
+        name: len(tensors[f"normaliser.{name}"])
+        for name in ("x_shift", "f_shift", "g_shift", "u_shift", "x_axes")
+    }
+    surrogate = Surrogate(
+        create_model(config.model, **config.options), Normaliser(*sizes.values()), config.schema
+    )
+    surrogate.load_state_dict(tensors)
+    return surrogate.eval()
