@@ -35,5 +35,8 @@ lint: $(READY)
 	$(BIN)/ruff check .
 	$(BIN)/basedpyright
 
+bench: $(READY)
+	$(BIN)/python benchmarks/step.py
+
 clean:
 	rm -rf .venv build dist src/*.egg-info .pytest_cache .ruff_cache

@@ -271,5 +271,5 @@ class LocalFFN(nn.Module):
             raise LrsaError(
                 f"a local FFN takes a full grid of two axes, not {grid}. Train with local=pointwise"
             )
-        image = h.transpose(1, 2).unflatten(2, grid)  # (B, d, H, W): channels last in memory, a view
+        image = h.unflatten(1, grid).permute(0, 3, 1, 2)  # (B, d, H, W): a view, channels last in memory
         return self.ffn(self.norm(self.conv(image).flatten(2).transpose(1, 2)))

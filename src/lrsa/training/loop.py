@@ -81,16 +81,16 @@ class Trainer:
         torch.manual_seed(1_000_003 * config.seed + epoch)
         keys = [self.keys[i] for i in order(len(self.keys), config.seed, epoch)]
         batches = prefetch(self._batch, [keys[i :: self.steps] for i in range(self.steps)])
-        total, started = 0.0, time.perf_counter()
+        total, seen, started = 0.0, 0, time.perf_counter()
         self.surrogate.train()
         for step in range(1, self.steps + 1):
             asked = time.perf_counter()
             batch = next(batches)
             self.progress.waiting += time.perf_counter() - asked
             loss = self._step(batch.to(self.device))
-            total += loss * len(batch)
-            rate = step * config.batch_size / (time.perf_counter() - started)
-            words = f"epoch {epoch + 1} loss {total / (step * config.batch_size):.4f}{self._best()}"
+            total, seen = total + loss * len(batch), seen + len(batch)
+            rate = seen / (time.perf_counter() - started)
+            words = f"epoch {epoch + 1} loss {total / seen:.4f}{self._best()}"
             report(epoch * self.steps + step, self.steps * config.epochs, f"{words} {rate:.0f} cases/s")
         batches.close()
         self._close_epoch(
