@@ -1,6 +1,8 @@
 """Models by name: options, presets, refusals, models of the user's own."""
 
 import inspect
+import re
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -114,3 +116,10 @@ def test_a_model_that_does_not_take_the_data_is_refused() -> None:
 
 def test_what_tests_register_does_not_stay() -> None:
     assert "mine" not in lrsa.list_models()
+
+
+def test_the_table_of_baselines_in_the_docs_names_every_published_model():
+    page = (Path(__file__).parent.parent / "docs" / "baselines.md").read_text()
+    named = set(re.findall(r"^\| `([a-z0-9-]+)` \|", page, re.M))
+    published = {name for name in lrsa.list_models() if not name.startswith("backbone-")}
+    assert named == published - {"lrsa"}

@@ -16,16 +16,23 @@ DATA_ARGUMENTS = ("coord_dim", "in_features", "out_features")
 
 @dataclass(frozen=True)
 class Entry:
-    """A registered model: its class, or `module:Class`, imported when asked for, and its presets."""
+    """A registered model: its class, or `module:Class` to import when asked for, and what is known of it."""
 
     target: str | Callable[..., nn.Module]
     presets: str | Mapping[str, Any] = field(default_factory=dict)
+    """Published options by benchmark, or `module:NAME` of them."""
+    paper: str = ""
+    data: str = "points"
+    """What it accepts: points (any point set), grid (structured of two axes), mesh (points with edges)."""
 
     def build(self) -> Callable[..., nn.Module]:
         return _import(self.target) if isinstance(self.target, str) else self.target
 
+    def all_presets(self) -> Mapping[str, Any]:
+        return _import(self.presets) if isinstance(self.presets, str) else self.presets
+
     def preset(self, name: str) -> Mapping[str, Any]:
-        rows = _import(self.presets) if isinstance(self.presets, str) else self.presets
+        rows = self.all_presets()
         if name not in rows:
             raise LrsaError(
                 f'no preset "{name}".{nearest(name, rows)} There are: {", ".join(rows) or "none"}'
@@ -33,8 +40,46 @@ class Entry:
         return getattr(rows[name], "model", rows[name])
 
 
+def _baseline(module: str, name: str, paper: str, data: str = "points", presets: str = "PRESETS") -> Entry:
+    return Entry(f"lrsa.baselines.{module}:{name}", f"lrsa.baselines.{module}:{presets}", paper, data)
+
+
+def _backbone(name: str, data: str = "points") -> Entry:
+    return Entry(f"lrsa.baselines.backbone:Backbone{name}", {}, "our backbone with that mixer", data)
+
+
 _MODELS: dict[str, Entry] = {
-    "lrsa": Entry("lrsa.operator:LRSA", "lrsa.presets:PRESETS"),
+    "lrsa": Entry("lrsa.operator:LRSA", "lrsa.presets:PRESETS", "this paper, 2026"),
+    "transolver": _baseline("transolver", "Transolver", "Wu et al. 2024"),
+    "transolver-plus": _baseline("transolver_plus", "TransolverPlus", "Luo et al. 2025"),
+    "linear-no": _baseline("linear_no", "LinearNO", "Hu et al. 2025"),
+    "hpm": _baseline("hpm", "HPM", "Yue et al. 2024"),
+    "norm": _baseline("norm", "NORM", "Chen et al. 2024"),
+    "fno": _baseline("fno", "FNO", "Li et al. 2020", "grid"),
+    "f-fno": _baseline("f_fno", "FFNO", "Tran et al. 2023", "grid"),
+    "f-fno-linear": _baseline("f_fno", "FFNOLinear", "as widely run, no FFN", "grid", "LINEAR_PRESETS"),
+    "lsm": _baseline("lsm", "LSM", "Wu et al. 2023", "grid"),
+    "lno": _baseline("lno", "LNO", "Wang et al. 2024"),
+    "flare": _baseline("flare", "FLARE", "Puri et al. 2025"),
+    "galerkin": _baseline("galerkin", "GalerkinTransformer", "Cao 2021"),
+    "factformer": _baseline("factformer", "FactFormer", "Li et al. 2023", "grid"),
+    "perceiver-io": _baseline("perceiver_io", "PerceiverIO", "Jaegle et al. 2021"),
+    "graphsage": _baseline("graph_sage", "GraphSAGE", "Hamilton et al. 2017", "mesh"),
+    "graph-unet": _baseline("graph_unet", "GraphUNet", "Gao and Ji 2019", "mesh"),
+    "mesh-graph-net": _baseline("mesh_graph_net", "MeshGraphNet", "Pfaff et al. 2020", "mesh"),
+    "gno": _baseline("gno", "GNO", "Li et al. 2020", "mesh"),
+    "geo-fno": _baseline("geo_fno", "GeoFNO", "Li et al. 2022"),
+    "deeponet": _baseline("deeponet", "DeepONet", "Lu et al. 2019"),
+    "backbone-transolver": _backbone("Transolver"),
+    "backbone-transolver-plus": _backbone("TransolverPlus"),
+    "backbone-linear-no": _backbone("LinearNO"),
+    "backbone-hpm": _backbone("HPM"),
+    "backbone-norm": _backbone("NORM"),
+    "backbone-fno": _backbone("FNO", "grid"),
+    "backbone-f-fno": _backbone("FFNO", "grid"),
+    "backbone-galerkin": _backbone("Galerkin"),
+    "backbone-factformer": _backbone("FactFormer", "grid"),
+    "backbone-flare": _backbone("FLARE"),
 }
 
 

@@ -52,7 +52,7 @@ def collate(cases: Sequence[PointSet], weights: bool = False) -> Batch:
     """
     longest = max(len(case) for case in cases)
     ragged = any(len(case) != longest for case in cases)
-    mask = torch.tensor([[i < len(case) for i in range(longest)] for case in cases]) if ragged else None
+    mask = torch.arange(longest) < torch.tensor([[len(case)] for case in cases]) if ragged else None
     known = _stack(cases, "u_mask", longest)
     u = _stack(cases, "u", longest)
     if mask is not None and u is not None:
@@ -119,12 +119,13 @@ def _stack(cases: Sequence[PointSet], name: str, longest: int) -> Tensor | None:
         return None
     if name in ("x", "f", "u", "u_mask", "weights"):
         axis = values[0].ndim - 2 if name == "u" else 0
-        values = [_pad(value, longest, axis) for value in values]
+        values = [pad(value, longest, axis) for value in values]
     stacked = np.stack(values)
     return torch.from_numpy(stacked if stacked.dtype == bool else stacked.astype(np.float32, copy=False))
 
 
-def _pad(value: np.ndarray, longest: int, axis: int) -> np.ndarray:
+def pad(value: np.ndarray, longest: int, axis: int) -> np.ndarray:
+    """Zeros behind the points, up to the longest case."""
     missing = longest - value.shape[axis]
     if not missing:
         return value

@@ -7,12 +7,13 @@ cases of an earlier, smaller file become the new file, in one rename.
 
 import os
 import shutil
+import threading
 import zlib
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ProcessPoolExecutor, as_completed
 from concurrent.futures.process import BrokenProcessPool
 from dataclasses import dataclass
-from multiprocessing import get_context
+from multiprocessing import get_context, parent_process
 from pathlib import Path
 
 import numpy as np
@@ -45,24 +46,26 @@ def make_dataset(
     """
     samples = benchmark.samples if samples is None else samples
     wanted = {"train": samples, "test": min(samples, benchmark.test) if test is None else test}
+    if seed < 0 or (workers is not None and workers < 1):
+        raise LrsaError(f"cannot make data with seed {seed} and {workers} workers: from 0 and from 1 on")
     if min(wanted.values()) < 1:
         raise LrsaError(
             f"cannot make {samples} training and {wanted['test']} test cases: at least one of each"
         )
     path = out or benchmark.path(fidelity, seed)
     schema = benchmark.schema(fidelity, seed)
-    have: dict[str, Sequence[PointSet]] = {}
+    have: dict[str, Dataset] = {}
     if path.exists():
         have = {split: Dataset(path, split) for split in wanted}
-        if any(part.schema != schema for part in have.values() if isinstance(part, Dataset)):
+        if any(part.schema.to_json() != schema.to_json() for part in have.values()):
             raise LrsaError(
                 f"{path} was made with other settings or by another version. Remove it, or name another --out"
             )
         if all(len(have[split]) >= n for split, n in wanted.items()):
             return path
-    blocks = path.with_name(path.name + ".parts")
+    blocks, tag = path.with_name(path.name + ".parts"), f"{zlib.crc32(schema.to_json().encode()):08x}"
     jobs = [
-        Job(benchmark.name, fidelity, seed, split, start, min(start + BLOCK, n), blocks)
+        Job(benchmark.name, fidelity, seed, split, start, min(start + BLOCK, n), blocks, tag)
         for split, n in wanted.items()
         for start in range(len(have.get(split, ())), n, BLOCK)
     ]
@@ -94,10 +97,12 @@ class Job:
     start: int
     stop: int
     folder: Path
+    tag: str
+    """Of all settings, so that the blocks of an interrupted run with others are not mistaken for these."""
 
     @property
     def path(self) -> Path:
-        return self.folder / f"{self.split}-{self.start}-{self.stop}.npz"
+        return self.folder / f"{self.tag}-{self.split}-{self.start}-{self.stop}.npz"
 
     def make(self) -> int:
         """Solve the cases and leave them in the folder; the number of cases made."""
@@ -156,7 +161,7 @@ def _results(jobs: Sequence[Job], workers: int) -> Iterator[int]:
     """Each worker is a process of its own with one thread, so that cases do not depend on their number."""
     before = {name: os.environ.get(name) for name in THREAD_SETTINGS}
     os.environ.update(dict.fromkeys(THREAD_SETTINGS, "1"))
-    pool = ProcessPoolExecutor(workers, mp_context=get_context("spawn"))
+    pool = ProcessPoolExecutor(workers, get_context("spawn"), _end_with_parent)
     try:
         for future in as_completed([pool.submit(job.make) for job in jobs]):
             yield future.result()
@@ -168,3 +173,15 @@ def _results(jobs: Sequence[Job], workers: int) -> Iterator[int]:
         pool.shutdown(cancel_futures=True)
         for name, value in before.items():
             os.environ.pop(name) if value is None else os.environ.update({name: value})
+
+
+def _end_with_parent() -> None:
+    """A worker whose parent was killed would wait for its next block forever."""
+    parent = parent_process()
+    assert parent is not None
+
+    def watch() -> None:
+        parent.join()
+        os._exit(1)
+
+    threading.Thread(target=watch, daemon=True).start()

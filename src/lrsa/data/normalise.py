@@ -7,6 +7,7 @@ from torch import Tensor, nn
 from lrsa.data.store import Selection
 
 SMALLEST = 1e-8
+"""What varies less, relative to its size, is constant: units do not matter."""
 
 
 class Moments:
@@ -32,7 +33,8 @@ class Moments:
     def shift_scale(self) -> np.ndarray:
         """(2, channels): mean and deviation; a constant channel keeps its scale."""
         deviation = np.sqrt(self.square / np.maximum(self.count, 1))
-        return np.stack([self.mean, np.where(deviation > SMALLEST, deviation, 1.0)])
+        varies = deviation > np.maximum(SMALLEST * np.abs(self.mean), np.finfo(np.float32).tiny)
+        return np.stack([self.mean, np.where(varies, deviation, 1.0)])
 
 
 class Normaliser(nn.Module):
@@ -79,11 +81,12 @@ class Normaliser(nn.Module):
                     case.u.reshape(-1, channels), np.broadcast_to(known, case.u.shape).reshape(-1, channels)
                 )
         low, high = np.asarray(low, float), np.asarray(high, float)
-        axes = np.flatnonzero(high - low > SMALLEST * max(1.0, float(np.abs(high).max())))
+        sides = high - low
+        axes = np.flatnonzero(sides > SMALLEST * np.maximum(sides.max(), np.abs([low, high]).max(0)))
         f, g, u = (m.shift_scale() for m in (features, parameters, targets))
         f = np.concatenate([f, np.tile(u, history)], axis=1)
         made = Normaliser(len(low), f.shape[1], g.shape[1], u.shape[1], len(axes))
-        extent = float((high - low).max()) / 2 or 1.0
+        extent = float(sides.max()) / 2 or 1.0
         made._set("x", (low + high) / 2, np.full(len(low), extent))
         made._set("f", *f)
         made._set("g", *g)

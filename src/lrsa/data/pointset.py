@@ -1,5 +1,6 @@
 """The one sample type: coordinates, input features and target fields at the points of one case."""
 
+import math
 from collections.abc import Mapping
 from dataclasses import dataclass, field, fields, replace
 from typing import Any
@@ -51,8 +52,9 @@ class PointSet:
     def __post_init__(self) -> None:
         if np.ndim(self.x) != 2:
             raise LrsaError(f"x must be (points, coordinates), not of shape {np.shape(self.x)}")
-        n, frames = len(self.x), () if self.times is None else (len(self.times),)
+        n, frames = len(self.x), np.shape(self.times)[:1] if self.times is not None else ()
         expected = {
+            "x": (n, None),
             "f": (n, None),
             "u": (*frames, n, None),
             "u_mask": (n, None),
@@ -65,11 +67,15 @@ class PointSet:
         }
         for name, shape in expected.items():
             value = getattr(self, name)
+            if value is not None and not isinstance(value, np.ndarray):
+                object.__setattr__(self, name, value := np.asarray(value))
             if value is not None and not _fits(np.shape(value), shape):
                 wanted = ", ".join("any" if s is None else str(s) for s in shape)
                 raise LrsaError(f"{name} has shape {np.shape(value)}; it should be ({wanted})")
-        if self.grid is not None and int(np.prod(self.grid)) != n:
-            raise LrsaError(f"a grid {self.grid} has {int(np.prod(self.grid))} points, but x has {n}")
+        if self.grid is not None:
+            object.__setattr__(self, "grid", tuple(int(size) for size in self.grid))
+            if math.prod(self.grid) != n:
+                raise LrsaError(f"a grid {self.grid} has {math.prod(self.grid)} points, but x has {n}")
 
     def __len__(self) -> int:
         return len(self.x)
@@ -80,15 +86,17 @@ class PointSet:
         return {name: value for name, value in every.items() if isinstance(value, np.ndarray)}
 
     def check_finite(self, where: str) -> None:
-        """Refuse NaN, infinity and senseless weights, naming the case and the field."""
+        """Refuse NaN, what is infinite in single precision, senseless weights and no points at all."""
+        if not len(self):
+            raise LrsaError(f"{where} has no points. Remove the case")
         if self.weights is not None and (self.weights.min() < 0 or not self.weights.any()):
             raise LrsaError(
                 f"{where} has weights that are negative or all zero. They are measures of the domain"
             )
         for name, value in self.arrays().items():
-            if np.issubdtype(value.dtype, np.floating) and not np.isfinite(value).all():
+            if value.dtype.kind == "f" and not (finite := _finite(value)).all():
                 bad = np.isnan(value).any()
-                channel = self._channel(name, value)
+                channel = self._channel(name, finite)
                 raise LrsaError(
                     f"{where} has {'NaN' if bad else 'infinite values'} in {channel}. Remove the case"
                 )
@@ -116,13 +124,23 @@ class PointSet:
         }
         return replace(self, **per_point, cells=None, grid=grid)
 
-    def _channel(self, name: str, value: np.ndarray) -> str:
-        labels = {"x": self.names.coords, "f": self.names.inputs, "u": self.names.targets}.get(name, ())
-        kind = {"x": "coordinate", "f": "input", "u": "target"}.get(name, "")
-        if len(labels) != value.shape[-1]:
+    def _channel(self, name: str, finite: np.ndarray) -> str:
+        kind, labels = {
+            "x": ("coordinate", self.names.coords),
+            "f": ("input", self.names.inputs),
+            "u": ("target", self.names.targets),
+            "globals": ("parameter", self.names.globals),
+        }.get(name, ("", ()))
+        if (len(labels),) != finite.shape[-1:]:
             return name
-        bad = ~np.isfinite(value).reshape(-1, len(labels)).all(axis=0)
+        bad = ~finite.reshape(-1, len(labels)).all(axis=0)
         return f"{kind} {labels[int(bad.argmax())]}"
+
+
+def _finite(value: np.ndarray) -> np.ndarray:
+    """Where the values are finite in the single precision in which they are stored and learned."""
+    with np.errstate(over="ignore"):
+        return np.isfinite(value.astype(np.float32, copy=False))
 
 
 def _fits(shape: tuple[int, ...], expected: tuple[Any, ...]) -> bool:

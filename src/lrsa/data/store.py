@@ -5,19 +5,21 @@
     /<split>/<field>    cases one after the other: (S, N, ·) where all have N points, (ΣN, ·) where not
     /<split>/offsets    (S + 1,) first row of every case, for ragged fields
     /<split>/cell_offsets
+    /<split>/grids      (S, k) index shape of every case, where they differ
 
 Arrays are contiguous and uncompressed, so a case is read as a slice of a memory map, without a lock and
 without a copy. Files are written to a temporary name and renamed: there is never half of one.
 """
 
 import json
+import math
 import os
 import shutil
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
-from typing import Any
+from typing import Any, BinaryIO
 
 import h5py
 import numpy as np
@@ -29,6 +31,12 @@ FORMAT, VERSION = "lrsa-pointsets", 1
 TEST_SHARE = 0.2
 PER_POINT = ("x", "f", "u", "u_mask", "weights", "surface")
 SHAREABLE = ("x", "u_mask", "weights", "surface", "cells", "times")
+DTYPES = {"u_mask": np.bool_, "surface": np.bool_} | dict.fromkeys(
+    ("cells", "offsets", "cell_offsets", "grids"), np.int64
+)
+"""Of the fields that are not float32."""
+HEADERS = 65536
+"""Bytes that are enough for all but the arrays."""
 
 
 @dataclass(frozen=True)
@@ -76,6 +84,7 @@ class Dataset(Sequence[PointSet]):
             self._own.pop("offsets", None),
             self._own.pop("cell_offsets", None),
         )
+        self._grids = self._own.pop("grids", None)
 
     def __len__(self) -> int:
         return self._length
@@ -85,7 +94,8 @@ class Dataset(Sequence[PointSet]):
             raise IndexError(f"case {index} of {len(self)}")
         index %= len(self)
         own = {name: self._case(name, array, index) for name, array in self._own.items()}
-        return PointSet(**self._shared, **own, grid=self._grid, names=self.schema.names)
+        grid = self._grid if self._grids is None else tuple(self._grids[index])
+        return PointSet(**self._shared, **own, grid=grid, names=self.schema.names)
 
     @property
     def fixed_points(self) -> bool:
@@ -162,23 +172,34 @@ def write_dataset(
     Every case is checked (shapes, NaN) before anything is written. Sequences may read lazily.
     """
     splits = pointsets if isinstance(pointsets, Mapping) else _split(pointsets)
-    layouts = {name: _Layout.of(name, cases) for name, cases in splits.items() if len(cases)}
+    splits = {name: cases for name, cases in splits.items() if len(cases)}
+    layouts = {name: _Layout.of(name, cases) for name, cases in splits.items()}
     if not layouts:
         raise LrsaError(f"no cases to write to {path}")
-    first = next(iter(splits.values()))[0]
-    schema = schema or Schema(name=Path(path).stem, names=first.names)
-    shared = _shared_fields(splits)
+    if "shared" in layouts:
+        raise LrsaError('a split cannot be called "shared". Name it train or test')
     _check_alike(layouts)
-    size = sum(layout.bytes for layout in layouts.values())
-    with atomic(Path(path), size) as temporary, h5py.File(temporary, "w") as file:
-        file.attrs.update(format=FORMAT, version=VERSION, schema=schema.to_json())
-        if first.grid is not None and all(layout.same_grid(first.grid) for layout in layouts.values()):
-            file.attrs["grid"] = first.grid
-        group = file.create_group("shared")
-        for name in sorted(shared):
-            group.create_dataset(name, data=_compact(first.arrays()[name]))
-        for name, layout in layouts.items():
-            layout.write(file.create_group(name), splits[name], shared)
+    first = next(iter(splits.values()))[0]
+    schema = schema or Schema(name=Path(path).stem)
+    schema = replace(schema, names=first.names) if schema.names == Names() else schema
+    shared = {name: first.arrays()[name] for name in sorted(_shared_fields(splits))}
+    grids = set[Any]().union(*(layout.grids for layout in layouts.values()))
+    plan = {name: layout.shapes(set(shared), len(grids) > 1) for name, layout in layouts.items()}
+    plan["shared"] = {name: value.shape for name, value in shared.items()}
+    with atomic(Path(path), HEADERS + _size(plan)) as temporary:
+        with h5py.File(temporary, "w") as file:
+            file.attrs.update(format=FORMAT, version=VERSION, schema=schema.to_json())
+            if grids == {first.grid} and first.grid is not None:
+                file.attrs["grid"] = first.grid
+            for name, layout in layouts.items():
+                file.create_group(name).attrs["samples"] = len(layout.counts)
+            places = {name: _reserve(file.require_group(name), shapes) for name, shapes in plan.items()}
+        # Not by HDF5, which ends the process where the disk is full.
+        with open(temporary, "r+b") as raw:
+            for name, place in places["shared"].items():
+                _put(raw, place, name, shared[name])
+            for name, layout in layouts.items():
+                layout.write(raw, places[name], splits[name])
 
 
 @contextmanager
@@ -205,75 +226,66 @@ class _Layout:
     split: str
     counts: list[int]
     cell_counts: list[int]
-    fields: dict[str, tuple[tuple[int, ...], np.dtype]]
-    grids: set[tuple[int, ...] | None]
+    fields: dict[str, tuple[int, ...]]
+    grids: list[tuple[int, ...] | None]
 
     @staticmethod
     def of(split: str, cases: Sequence[PointSet]) -> "_Layout":
-        layout = _Layout(split, [], [], {}, set())
+        layout = _Layout(split, [], [], {}, [])
         for i, case in enumerate(cases):
-            case.check_finite(f"case {i} of {split}")
-            channels = {
-                name: (
-                    (*value.shape[:-2], value.shape[-1]) if value.ndim > 1 else value.shape[1:],
-                    _dtype(value),
-                )
-                if name in (*PER_POINT, "cells")
-                else (value.shape, _dtype(value))
-                for name, value in case.arrays().items()
-            }
+            where = cases.label(i) if isinstance(cases, Selection) else f"case {i} of {split}"
+            case.check_finite(where)
+            channels = _channels(case)
             if layout.fields and channels != layout.fields:
-                raise LrsaError(
-                    f"case {i} of {split} has {_brief(channels)}, but case 0 has {_brief(layout.fields)}"
-                )
+                raise LrsaError(f"{where} has {_brief(channels)}, but the first has {_brief(layout.fields)}")
             layout.fields = channels
             layout.counts.append(len(case))
             layout.cell_counts.append(0 if case.cells is None else len(case.cells))
-            layout.grids.add(case.grid)
+            layout.grids.append(case.grid)
         return layout
 
     @property
-    def bytes(self) -> int:
-        per_point = sum(
-            int(np.prod(shape)) * dtype.itemsize
-            for name, (shape, dtype) in self.fields.items()
-            if name in PER_POINT
-        )
-        return sum(self.counts) * per_point
+    def ragged(self) -> bool:
+        return len(set(self.counts)) > 1
 
-    def same_grid(self, grid: tuple[int, ...]) -> bool:
-        return self.grids == {grid}
-
-    def write(self, group: Any, cases: Sequence[PointSet], shared: set[str]) -> None:
-        group.attrs["samples"] = len(cases)
-        own = [name for name in self.fields if name not in shared]
-        ragged = len(set(self.counts)) > 1
-        if ragged:
-            group["offsets"] = np.concatenate([[0], np.cumsum(self.counts)]).astype(np.int64)
+    def shapes(self, shared: set[str], differing_grids: bool) -> dict[str, tuple[int, ...]]:
+        """The arrays of the split in the file."""
+        own = {name: self._shape(name) for name in self.fields if name not in shared and name != "grid"}
+        if self.ragged:
+            own["offsets"] = (len(self.counts) + 1,)
         if "cells" in own:
-            group["cell_offsets"] = np.concatenate([[0], np.cumsum(self.cell_counts)]).astype(np.int64)
-        for name in own:
-            group.create_dataset(name, shape=self._shape(name, ragged), dtype=self.fields[name][1])
-        starts, cell_starts = np.cumsum([0, *self.counts]), np.cumsum([0, *self.cell_counts])
-        for i, case in enumerate(cases):
-            for name in own:
-                value = case.arrays()[name]
-                if name == "cells":
-                    group[name][cell_starts[i] : cell_starts[i + 1]] = value
-                elif name in PER_POINT and ragged:
-                    rows = slice(starts[i], starts[i + 1])
-                    group[name][(slice(None), rows) if value.ndim == 3 else rows] = value
-                else:
-                    group[name][i] = value
+            own["cell_offsets"] = (len(self.counts) + 1,)
+        if differing_grids:
+            own["grids"] = (len(self.counts), *self.fields["grid"])
+        return own
 
-    def _shape(self, name: str, ragged: bool) -> tuple[int, ...]:
-        shape, _ = self.fields[name]
+    def write(self, raw: BinaryIO, places: Mapping[str, int], cases: Sequence[PointSet]) -> None:
+        starts, cell_starts = np.cumsum([0, *self.counts]), np.cumsum([0, *self.cell_counts])
+        tables = {"offsets": starts, "cell_offsets": cell_starts, "grids": np.array(self.grids)}
+        for name in tables.keys() & places.keys():
+            _put(raw, places[name], name, tables[name])
+        for i, case in enumerate(cases):
+            for name, value in case.arrays().items():
+                if name not in places:
+                    continue
+                value = value.astype(_dtype(name), copy=False)
+                if name == "cells":
+                    _put(raw, places[name] + cell_starts[i] * value[:1].nbytes, name, value)
+                elif name in PER_POINT and self.ragged:
+                    for t, frame in enumerate(value if value.ndim == 3 else value[None]):
+                        row = t * starts[-1] + starts[i]
+                        _put(raw, places[name] + row * frame[:1].nbytes, name, frame)
+                else:
+                    _put(raw, places[name] + i * value.nbytes, name, value)
+
+    def _shape(self, name: str) -> tuple[int, ...]:
+        shape = self.fields[name]
         if name == "cells":
             return (sum(self.cell_counts), *shape)
         if name not in PER_POINT:
             return (len(self.counts), *shape)
         frames, channels = (shape[:1], shape[1:]) if len(shape) == 2 else ((), shape)
-        if ragged:
+        if self.ragged:
             return (*frames, sum(self.counts), *channels)
         return (len(self.counts), *frames, self.counts[0], *channels)
 
@@ -305,17 +317,44 @@ def _check_alike(layouts: Mapping[str, _Layout]) -> None:
             raise LrsaError(f"{other} has {_brief(layout.fields)}, but {name} has {_brief(first.fields)}")
 
 
-def _brief(channels: Mapping[str, tuple[tuple[int, ...], np.dtype]]) -> str:
-    return ", ".join(f"{name} {shape}" for name, (shape, _) in sorted(channels.items()))
+def _channels(case: PointSet) -> dict[str, tuple[int, ...]]:
+    """The shape of every field but for the number of points or cells; the number of axes of the grid."""
+    shapes = {name: value.shape for name, value in case.arrays().items()}
+    for name in shapes.keys() & {*PER_POINT, "cells"}:
+        frames = shapes[name][:1] if name == "u" and case.times is not None else ()
+        shapes[name] = (*frames, *shapes[name][len(frames) + 1 :])
+    return shapes if case.grid is None else {**shapes, "grid": (len(case.grid),)}
 
 
-def _dtype(value: np.ndarray) -> np.dtype:
-    kind = value.dtype.kind
-    return np.dtype({"b": "bool", "i": "int64", "u": "int64"}.get(kind, "float32"))
+def _brief(channels: Mapping[str, tuple[int, ...]]) -> str:
+    return ", ".join(f"{name} {shape}" for name, shape in sorted(channels.items()))
 
 
-def _compact(value: np.ndarray) -> np.ndarray:
-    return value.astype(_dtype(value))
+def _dtype(name: str) -> np.dtype:
+    return np.dtype(DTYPES.get(name, np.float32))
+
+
+def _size(plan: Mapping[str, Mapping[str, tuple[int, ...]]]) -> int:
+    """Bytes of all arrays."""
+    return sum(
+        math.prod(shape) * _dtype(name).itemsize for part in plan.values() for name, shape in part.items()
+    )
+
+
+def _reserve(group: h5py.Group, shapes: Mapping[str, tuple[int, ...]]) -> dict[str, int]:
+    """Room for arrays that are yet to be written: the place in the file of each that is not empty."""
+    early = h5py.h5p.create(h5py.h5p.DATASET_CREATE)
+    early.set_alloc_time(h5py.h5d.ALLOC_TIME_EARLY)
+    early.set_fill_time(h5py.h5d.FILL_TIME_NEVER)
+    made = {
+        name: group.create_dataset(name, shape, _dtype(name), dcpl=early) for name, shape in shapes.items()
+    }
+    return {name: item.id.get_offset() for name, item in made.items() if item.size}
+
+
+def _put(raw: BinaryIO, place: int, name: str, value: np.ndarray) -> None:
+    raw.seek(place)
+    raw.write(value.astype(_dtype(name), copy=False).tobytes())
 
 
 @contextmanager
@@ -323,25 +362,23 @@ def _open(path: Path) -> Iterator[h5py.File]:
     if not path.exists():
         raise LrsaError(f"{path} does not exist")
     try:
-        file = h5py.File(path, "r")
-    except OSError as error:
+        with h5py.File(path, "r") as file:
+            if file.attrs.get("format") != FORMAT:
+                raise LrsaError(
+                    f"{path} is an HDF5 file of another kind. Make one of ours of it with `lrsa data import`"
+                )
+            version = file.attrs.get("version")
+            if version != VERSION:
+                raise LrsaError(f"{path} has data format {version}; this lrsa reads {VERSION}. Make it again")
+            yield file
+    except (OSError, RuntimeError, LookupError, TypeError, ValueError, AttributeError) as error:
         raise LrsaError(
-            f"{path} is not a readable HDF5 file (truncated or foreign): make or import it again"
+            f"{path} is not a readable HDF5 file (truncated, damaged or foreign): make or import it again"
         ) from error
-    with file:
-        if file.attrs.get("format") != FORMAT:
-            raise LrsaError(
-                f"{path} is an HDF5 file of another kind. Turn it into one of ours with `lrsa data import`"
-            )
-        if file.attrs.get("version") != VERSION:
-            raise LrsaError(
-                f"{path} has data format {file.attrs['version']}; this lrsa reads {VERSION}. Make it again"
-            )
-        yield file
 
 
 def _map(path: Path, item: h5py.Dataset) -> np.ndarray:
     offset = item.id.get_offset()
-    if offset is None or item.size == 0:
-        return np.empty(item.shape, item.dtype)
+    if offset is None or item.size == 0:  # empty, or compressed by somebody
+        return np.asarray(item[...])
     return np.memmap(path, dtype=item.dtype, mode="r", offset=offset, shape=item.shape)

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import torch
 from safetensors import SafetensorError, safe_open
-from safetensors.torch import save_file
+from safetensors.torch import save
 from torch import Tensor, nn
 
 from lrsa.data.store import atomic
@@ -32,8 +32,7 @@ class Progress:
 
 def save_weights(path: Path, surrogate: nn.Module) -> None:
     """Weights and normalisation statistics."""
-    with atomic(path) as temporary:
-        save_file(surrogate.state_dict(), temporary)
+    _write(path, surrogate.state_dict())
 
 
 def save_checkpoint(
@@ -54,8 +53,7 @@ def save_checkpoint(
         "scheduler": {k: v for k, v in scheduler.state_dict().items() if not k.startswith("_get")},
         "scaler": scaler.state_dict(),
     }
-    with atomic(path) as temporary:
-        save_file(tensors, temporary, {"state": json.dumps(metadata)})
+    _write(path, tensors, {"state": json.dumps(metadata)})
 
 
 def load_checkpoint(
@@ -71,9 +69,12 @@ def load_checkpoint(
             tensors = {key: file.get_tensor(key) for key in file.keys()}  # noqa: SIM118 - not a dictionary
     except (SafetensorError, OSError, KeyError, TypeError, ValueError) as error:
         raise LrsaError(f"{path} is damaged: train again") from error
-    surrogate.load_state_dict(
-        {k.removeprefix("surrogate."): v for k, v in tensors.items() if k.startswith("surr")}
-    )
+    try:
+        surrogate.load_state_dict(
+            {k.removeprefix("surrogate."): v for k, v in tensors.items() if k.startswith("surrogate.")}
+        )
+    except RuntimeError as error:
+        raise LrsaError(f"{path} is of another run: train again") from error
     state: dict[int, dict[str, Tensor]] = {}
     for key, value in tensors.items():
         if key.startswith("optimizer."):
@@ -83,3 +84,12 @@ def load_checkpoint(
     scheduler.load_state_dict(metadata["scheduler"])
     scaler.load_state_dict(metadata["scaler"])
     return Progress(**metadata["progress"])
+
+
+def _write(path: Path, tensors: dict[str, Tensor], metadata: dict[str, str] | None = None) -> None:
+    data = save({name: tensor.contiguous() for name, tensor in tensors.items()}, metadata)
+    try:
+        with atomic(path, len(data)) as temporary:
+            temporary.write_bytes(data)
+    except OSError as error:  # a full disk does not say which file it was
+        raise OSError(error.errno, error.strerror, str(path)) from error

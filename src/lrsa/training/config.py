@@ -1,16 +1,18 @@
 """A run: its configuration, and the folder that holds it."""
 
 import json
+import math
 import platform
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import asdict, dataclass, field, fields
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any, Literal, get_args
 
 from lrsa.data.store import Schema, atomic
 from lrsa.errors import LrsaError
 
 FORMAT = 1
+Precision = Literal["fp32", "bf16", "fp16"]
 
 
 @dataclass(frozen=True)
@@ -31,12 +33,31 @@ class TrainConfig:
     """Weight of the spatial-gradient term of the loss (structured grids; Darcy takes 0.1)."""
     validation: float = 0.1
     """Share of the training cases kept for choosing the best epoch; 0 keeps the last epoch."""
-    precision: Literal["fp32", "bf16", "fp16"] = "fp32"
+    precision: Precision = "fp32"
     """Precision of the forward and backward pass."""
     weights: bool = True
     """Use the quadrature weights of the points, where the data has them."""
     seed: int = 0
     """Of the initial weights, the order of the cases and the choice of the validation cases."""
+
+    def __post_init__(self) -> None:
+        for names, kind, fits, what in _RANGES:
+            for name in names:
+                value = getattr(self, name)
+                if isinstance(value, bool) or not isinstance(value, kind) or not fits(value):
+                    option = name.replace("_", "-")
+                    raise LrsaError(f"--train.{option} must be {what}, not {value}")
+        if self.precision not in get_args(Precision):
+            raise LrsaError(f"--train.precision is one of {', '.join(get_args(Precision))}")
+
+
+_RANGES: tuple[tuple[tuple[str, ...], type | tuple[type, ...], Callable[[Any], bool], str], ...] = (
+    (("epochs", "batch_size"), int, lambda v: v >= 1, "a whole number, at least 1"),
+    (("seed",), int, lambda v: v >= 0, "a whole number, at least 0"),
+    (("max_lr", "clip"), (int, float), lambda v: 0 < v < math.inf, "a positive number"),
+    (("weight_decay", "gradient_weight"), (int, float), lambda v: 0 <= v < math.inf, "a number, at least 0"),
+    (("validation",), (int, float), lambda v: 0 <= v < 1, "a number from 0 to below 1"),
+)
 
 
 @dataclass(frozen=True)
@@ -85,13 +106,15 @@ class RunConfig:
             raise LrsaError(f"{path} is damaged: train again") from error
         if found != FORMAT:
             raise LrsaError(f"{run} was written in run format {found}; this lrsa reads {FORMAT}. Train again")
-        schema = values.pop("schema")
-        return RunConfig(
-            data=DataConfig(**values.pop("data")),
-            schema=Schema.from_json(json.dumps(schema)),
-            train=TrainConfig(**values.pop("train")),
-            **values,
-        )
+        try:
+            return RunConfig(
+                data=DataConfig(**values.pop("data")),
+                schema=Schema.from_json(json.dumps(values.pop("schema"))),
+                train=TrainConfig(**values.pop("train")),
+                **values,
+            )
+        except (KeyError, TypeError, ValueError, AttributeError) as error:
+            raise LrsaError(f"{path} is damaged: train again") from error
 
 
 def versions() -> dict[str, str]:

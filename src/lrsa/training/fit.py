@@ -12,15 +12,15 @@ import torch
 from torch import nn
 
 from lrsa.console import bar, console
-from lrsa.data.batch import collate
 from lrsa.data.catalogue import Benchmark, Scale, get
 from lrsa.data.making import make_dataset
 from lrsa.data.normalise import Normaliser
+from lrsa.data.prepare import Collator
 from lrsa.data.store import Dataset, Selection, is_path
 from lrsa.errors import LrsaError, nearest
-from lrsa.presets import PRESETS
 from lrsa.registry import create_model, model_options
 from lrsa.training.checkpoint import Progress
+from lrsa.training.choose import for_benchmark, for_data
 from lrsa.training.config import DataConfig, RunConfig, TrainConfig, option_names, versions
 from lrsa.training.loop import Trainer
 from lrsa.training.protocols import protocol
@@ -94,14 +94,14 @@ def prepare(
         raise LrsaError(f"--scale belongs to the benchmarks of the catalogue; {data} is a file")
     seen = _data(benchmark, chosen, data)
     cases = Dataset(Path(seen.path), "train")
-    published, settings = _published(chosen, model)
-    training = replace(TrainConfig(), **{**settings, **train})
+    choice = for_benchmark(benchmark, chosen, model) if benchmark and chosen else for_data(cases, model)
+    console.print(f"{data}: {choice.why}")
     config = RunConfig(
         data=seen,
         schema=cases.schema,
         model=model,
-        options={**published, **options},
-        train=training,
+        options={**choice.model, **options},
+        train=replace(TrainConfig(), **{**choice.train, **train}),
         scale=(scale or "cpu") if benchmark else None,
         init=None if init is None else str(init),
         device=device,
@@ -129,7 +129,7 @@ def train_run(run: Path) -> Progress:
         protocol(config.schema.protocol),
         training,
         validation,
-        lambda cases: collate(cases, config.train.weights),
+        Collator.of(surrogate.model, config.train.weights),
         config.device,
     )
     with bar(f"Training {config.model} on {config.schema.name}") as report:
@@ -182,20 +182,6 @@ def _data(benchmark: Benchmark | None, scale: Scale | None, data: str) -> DataCo
     return DataConfig(str(path), scale.samples, scale.test, scale.stride)
 
 
-def _published(scale: Scale | None, model: str) -> tuple[dict[str, Any], dict[str, Any]]:
-    """The options of the model and of the training that a scale sets."""
-    if scale is None:
-        return {}, {}
-    options: dict[str, Any] = {}
-    settings: dict[str, Any] = {}
-    if scale.preset is not None:
-        preset = PRESETS[scale.preset]
-        options = dict(preset.model)
-        settings = {k: getattr(preset, k) for k in ("epochs", "batch_size", "max_lr", "weight_decay")}
-    options = {k: v for k, v in {**options, **scale.model}.items() if k in model_options(model)}
-    return options, {**settings, **scale.train}
-
-
 def _with_dimensions(config: RunConfig) -> RunConfig:
     """The configuration with the sizes of the model that the data decides."""
     training, _ = split_cases(config)
@@ -219,15 +205,16 @@ def _with_dimensions(config: RunConfig) -> RunConfig:
 
 
 def _check_data(model: nn.Module, config: RunConfig, cases: Selection) -> None:
-    """Refuse a model that needs what the data does not have."""
-    case = cases[0]
-    has = {"grid": case.grid is not None, "time": config.schema.protocol == "time-conditioned"}
-    for need in requirements(model):
-        if need in has and not has[need]:
-            cure = " Use --model.local pointwise" if config.options.get("local") else ""
-            raise LrsaError(
-                f'the model "{config.model}" needs a {need}, and {config.schema.name} has none.{cure}'
-            )
+    """Refuse a model that needs what the data does not have, and say what to use instead."""
+    case, needs = cases[0], requirements(model)
+    if "grid" in needs and (case.grid is None or len(case.grid) != 2):
+        form = next((name for name in ("local", "structured") if config.options.get(name)), None)
+        cure = f"--model.{form} {'pointwise' if form == 'local' else 'False'}" if form else "--model lrsa"
+        what = "no structured grid" if case.grid is None else f"a grid of {len(case.grid)} axes"
+        who = f'the model "{config.model}" needs a structured grid of two axes'
+        raise LrsaError(f"{who}, and {config.schema.name} has {what}. Use {cure}")
+    if "time" in needs and config.schema.protocol != "time-conditioned":
+        raise LrsaError(f'the model "{config.model}" needs a time, and {config.schema.name} has none')
 
 
 def _check_names(given: Mapping[str, Any], known: Any, what: str) -> None:

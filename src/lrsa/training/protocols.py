@@ -60,6 +60,11 @@ class Static(Protocol):
         return loss(self.predict(surrogate, batch), self.truth(batch), batch.known, batch.context).mean()
 
     def predict(self, surrogate: Surrogate, batch: Batch) -> Tensor:
+        if batch.times is not None:
+            raise LrsaError(
+                "the data has frames in time, but its protocol is static. Write it with"
+                ' Schema(protocol="autoregressive") or "time-conditioned"'
+            )
         return surrogate(batch.x, batch.f, batch.context)
 
 
@@ -70,7 +75,7 @@ class Autoregressive(Protocol):
 
     def loss(self, surrogate: Surrogate, batch: Batch, loss: Loss) -> Tensor:
         assert batch.u is not None
-        steps = range(batch.u.shape[1] - self.history)
+        steps = self._steps(batch)
         windows = torch.cat([self._features(batch, batch.u[:, t : t + self.history]) for t in steps])
         truth = torch.cat([batch.u[:, t + self.history] for t in steps])
         context = _repeat(batch.context, len(steps), batch.x.shape[0] * batch.x.shape[1])
@@ -81,7 +86,7 @@ class Autoregressive(Protocol):
     def predict(self, surrogate: Surrogate, batch: Batch) -> Tensor:
         assert batch.u is not None
         window, frames = batch.u[:, : self.history], []
-        for _ in range(batch.u.shape[1] - self.history):
+        for _ in self._steps(batch):
             frame = surrogate(batch.x, self._features(batch, window), batch.context)
             window = torch.cat([window[:, 1:], frame[:, None]], dim=1)
             frames.append(frame)
@@ -96,6 +101,15 @@ class Autoregressive(Protocol):
         assert case.times is not None
         return replace(case, u=case.u[: self.history], times=case.times[: self.history])
 
+    def _steps(self, batch: Batch) -> range:
+        frames = 0 if batch.times is None else batch.times.shape[1]
+        if frames <= self.history:
+            raise LrsaError(
+                f"an autoregressive case needs more than {self.history} frames in time, not {frames}."
+                " Write it with more of them, or with another protocol"
+            )
+        return range(frames - self.history)
+
     def _features(self, batch: Batch, window: Tensor) -> Tensor:
         frames = window.transpose(1, 2).flatten(2)  # (B, N, history · o)
         return frames if batch.f is None else torch.cat([batch.f, frames], dim=-1)
@@ -105,7 +119,9 @@ class TimeConditioned(Protocol):
     """Each (case, time) is one example."""
 
     def examples(self, case: PointSet) -> int:
-        return 0 if case.times is None else len(case.times)
+        if case.times is None:
+            raise LrsaError("a time-conditioned case needs frames in time, and this one has none")
+        return len(case.times)
 
     def example(self, case: PointSet, index: int) -> PointSet:
         return case.frame(index)

@@ -1,0 +1,1 @@
+"""The published models, each with its own skeleton."""

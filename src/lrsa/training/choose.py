@@ -1,0 +1,75 @@
+"""Which options a run has before the user changes any: of a benchmark's scale, or chosen by the data."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+
+from lrsa.data.catalogue import Benchmark, Scale
+from lrsa.data.store import Dataset
+from lrsa.presets import PRESETS
+from lrsa.registry import DATA_ARGUMENTS, get, model_options
+
+SIZES = ("width", "depth", "heads", "rank")
+"""Options that mean the same in every model that has them."""
+STEPS = 6000
+"""Training steps that a user's own data gets, within the bounds of EPOCHS."""
+EPOCHS = (20, 500)
+SAMPLED = 200
+"""Cases that are looked at to choose."""
+
+
+@dataclass(frozen=True)
+class Choice:
+    """Options of the model and of the training, and why."""
+
+    model: Mapping[str, Any] = field(default_factory=dict)
+    train: Mapping[str, Any] = field(default_factory=dict)
+    why: str = ""
+
+
+def for_benchmark(benchmark: Benchmark, scale: Scale, model: str) -> Choice:
+    """The published form of the model for this benchmark, at the sizes of the scale.
+
+    LRSA takes the scale as it stands. Another model keeps the form in which it was published for the
+    benchmark (convolutions, reference positions, ...), and takes over what is a size.
+    """
+    settings: dict[str, Any] = {}
+    if scale.preset is not None:
+        row = PRESETS[scale.preset]
+        settings = {k: getattr(row, k) for k in ("epochs", "batch_size", "max_lr", "weight_decay")}
+    if model == "lrsa":
+        options = {**(PRESETS[scale.preset].model if scale.preset else {}), **scale.model}
+    else:
+        published = get(model).all_presets()
+        options = dict(get(model).preset(benchmark.name)) if benchmark.name in published else {}
+        sizes = scale.model if scale.preset is None else {} if options else PRESETS[scale.preset].model
+        options |= {k: v for k, v in sizes.items() if k in SIZES}
+    known = model_options(model)
+    options = {k: v for k, v in options.items() if k in known and k not in DATA_ARGUMENTS}
+    return Choice(options, {**settings, **scale.train}, f"{scale.about}")
+
+
+def for_data(data: Dataset, model: str) -> Choice:
+    """A model and a training that suit the size of the data."""
+    few = np.unique(np.linspace(0, len(data) - 1, SAMPLED).astype(int))
+    points = sorted(len(data[int(i)]) for i in few)
+    n, cases = points[len(points) // 2], len(data)
+    large = cases * n > 2_000_000
+    options: dict[str, Any] = {
+        "width": 128 if large else 64,
+        "depth": 6 if large else 4,
+        "heads": 8 if large else 4,
+        "rank": 64 if n > 2000 else 32,
+    }
+    if data.grid is not None and len(data.grid) == 2:
+        options["local"] = "depthwise"
+    batch = 4 if n <= 5000 else 2 if n <= 20000 else 1
+    epochs = int(np.clip(round(STEPS * batch / cases), *EPOCHS))
+    options = {k: v for k, v in options.items() if k in model_options(model)}
+    settings = {"batch_size": batch, "epochs": epochs}
+    size = f"{points[0]}" if points[0] == points[-1] else f"{points[0]} to {points[-1]}"
+    shown = ", ".join(f"{k} {v}" for k, v in (options | settings).items())
+    why = f"{cases} training cases of {size} points in {data[0].x.shape[1]} coordinates: {shown}"
+    return Choice(options, settings, why)

@@ -1,0 +1,130 @@
+"""Parity with reference implementations, through golden files.
+
+A golden file holds the parameters, inputs, output and gradient norms of one reference network. The folder
+is named by LRSA_GOLDEN: unset, the tests are skipped with a message; set and missing, they fail.
+"""
+
+import json
+import os
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+from safetensors import safe_open
+from torch import Tensor, nn
+
+
+@dataclass(frozen=True)
+class Golden:
+    """One golden file."""
+
+    config: dict[str, Any]
+    parameters: dict[str, Tensor]
+    buffers: dict[str, Tensor]
+    inputs: dict[str, Tensor]
+    output: Tensor
+    gradient_norms: dict[str, float]
+    unused: frozenset[str]
+
+
+@dataclass(frozen=True)
+class Where:
+    """Where an official parameter lives in our model: a parameter or buffer, a part of it, its axes."""
+
+    name: str
+    index: Any = ...
+    permute: tuple[int, ...] | None = None
+    """Order in which the official axes are laid into ours."""
+
+    def lay(self, official: Tensor) -> Tensor:
+        return official if self.permute is None else official.permute(self.permute)
+
+
+def files(*stems: str) -> Any:
+    """Parametrises a test over the golden files of these stems and their variants (`stem__*`)."""
+    folder = os.environ.get("LRSA_GOLDEN")
+    if not folder:
+        skip = pytest.mark.skip(reason="LRSA_GOLDEN is not set: no golden files to compare with")
+        return pytest.mark.parametrize(
+            "path", [pytest.param(Path(stem), id=stem, marks=skip) for stem in stems]
+        )
+    paths = [p for stem in stems for p in _variants(Path(folder), stem)]
+    return pytest.mark.parametrize("path", paths, ids=[p.stem for p in paths])
+
+
+def _variants(folder: Path, stem: str) -> list[Path]:
+    return [folder / f"{stem}.safetensors", *sorted(folder.glob(f"{stem}__*.safetensors"))]
+
+
+def load(path: Path) -> Golden:
+    """Read a golden file; a missing one is a failure."""
+    assert path.exists(), f"LRSA_GOLDEN is set, but {path} is missing"
+    groups: dict[str, dict[str, Tensor]] = {
+        "param": {},
+        "buffer": {},
+        "input": {},
+        "gradnorm": {},
+        "output": {},
+    }
+    with safe_open(path, "pt") as file:
+        metadata = file.metadata()
+        for key in file.keys():  # noqa: SIM118 - not a dictionary
+            group, _, name = key.partition("/")
+            groups[group][name] = file.get_tensor(key)
+    return Golden(
+        config=json.loads(metadata["config"]),
+        parameters=groups["param"],
+        buffers=groups["buffer"],
+        inputs=groups["input"],
+        output=groups["output"][""],
+        gradient_norms={name: float(value) for name, value in groups["gradnorm"].items()},
+        unused=frozenset(json.loads(metadata["unused_params"]))
+        | frozenset(json.loads(metadata["frozen_params"])),
+    )
+
+
+def check_parity(
+    golden: Golden,
+    model: nn.Module,
+    names: Mapping[str, Where],
+    run: Callable[[nn.Module, Mapping[str, Tensor]], Tensor],
+) -> None:
+    """Copy the official parameters into `model` and compare output and gradient norms.
+
+    `names` maps every official parameter and buffer to its place; unused ones may be left out. `run` calls
+    the model on the golden inputs and returns the output in the official shape.
+    """
+    official = {**golden.parameters, **golden.buffers}
+    forgotten = set(official) - set(names) - golden.unused
+    assert not forgotten, f"official parameters without a place in our model: {sorted(forgotten)}"
+    for dtype, output_tolerance, gradient_tolerance in (
+        (torch.float64, 1e-8, 1e-8),
+        (torch.float32, 1e-4, None),
+    ):
+        model = model.to(dtype).eval()
+        places = dict(model.named_parameters()) | dict(model.named_buffers())
+        _fill(places, official, names)
+        model.zero_grad()
+        inputs = {k: v.to(dtype) if v.is_floating_point() else v for k, v in golden.inputs.items()}
+        output = run(model, inputs)
+        worst = (output.double() - golden.output).abs().max() / golden.output.abs().max()
+        assert worst <= output_tolerance, f"output in {dtype} differs by {worst:.2e}"
+        if gradient_tolerance is None:
+            continue
+        output.square().mean().backward()
+        for name, expected in golden.gradient_norms.items():
+            if name in names and names[name].name in dict(model.named_parameters()):
+                gradient = places[names[name].name].grad
+                ours = 0.0 if gradient is None else float(gradient[names[name].index].norm())
+                assert abs(ours - expected) <= gradient_tolerance * expected + 1e-10, (name, ours, expected)
+
+
+def _fill(places: Mapping[str, Tensor], official: Mapping[str, Tensor], names: Mapping[str, Where]) -> None:
+    with torch.no_grad():
+        for name, where in names.items():
+            if name in official:
+                target = places[where.name][where.index]
+                target.copy_(where.lay(official[name]).reshape(target.shape))
