@@ -24,8 +24,9 @@ demo: $(READY)
 	rm -rf runs/demo
 	$(BIN)/lrsa train darcy --scale demo --out runs/demo
 
+# Two processes of one thread each: small models gain nothing from more.
 test: $(READY)
-	$(BIN)/python -m pytest
+	OMP_NUM_THREADS=1 $(BIN)/python -m pytest -n 2
 
 test-slow: $(READY)
 	$(BIN)/python -m pytest -m slow

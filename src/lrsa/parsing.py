@@ -7,6 +7,8 @@ import os
 import re
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import fields
+from functools import reduce
+from operator import or_
 from types import NoneType, UnionType
 from typing import Annotated, Any, Required, TypedDict, Union, get_args, get_origin, get_type_hints
 
@@ -66,18 +68,19 @@ def row(kind: Any, text: str, hint: str | None = None, place: str | None = None)
     the name of a positional word."""
     import tyro
 
-    optional = get_origin(kind) in (Union, UnionType)
-    kinds = tuple(k for k in get_args(kind) if k is not NoneType) if optional else (kind,)
-    made = Annotated[Union[kinds], tyro.conf.arg(help=text, help_behavior_hint=hint, metavar=place)]
+    if get_origin(kind) in (Union, UnionType):
+        kind = reduce(or_, (k for k in get_args(kind) if k is not NoneType))
+    made = Annotated[kind, tyro.conf.arg(help=text, help_behavior_hint=hint, metavar=place)]
     return made if place is None else Annotated[made, tyro.conf.Positional]
 
 
 def argument_helps(documented: Callable[..., Any]) -> dict[str, str]:
-    """What the docstring says about each argument."""
+    """What the docstring of a function, or of a class or its constructor, says about each argument."""
     import docstring_parser
 
-    parsed = docstring_parser.parse(inspect.getdoc(documented) or "")
-    return {p.arg_name: " ".join((p.description or "").split()) for p in parsed.params}
+    texts = [inspect.getdoc(part) or "" for part in (getattr(documented, "__init__", None), documented)]
+    params = [p for text in texts for p in docstring_parser.parse(text).params]
+    return {p.arg_name: " ".join((p.description or "").split()) for p in params}
 
 
 def rows_of_model(model: str) -> Rows:
@@ -155,7 +158,9 @@ def _unwrapped(help: bool) -> Iterator[None]:
 def one_line(box: str, program: str) -> str:
     """What tyro's box says: the option, what is wrong with it, the nearest one."""
     plain = re.sub(r"\x1b\[[0-9;]*m", "", box)
-    text = " ".join(" ".join(line.strip(" │╭╮╰╯─") for line in plain.splitlines()).split())
+    # Frames are drawn in ASCII where the output knows no more.
+    lines = [line.strip(" │|╭╮╰╯─") for line in plain.splitlines()]
+    text = " ".join(" ".join(line for line in lines if line.strip("-+ ")).split())
     for pattern, say in _SENTENCES:
         if found := re.search(pattern, text):
             return f"{say(found, text)} `{program} --help` explains"

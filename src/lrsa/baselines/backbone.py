@@ -4,6 +4,7 @@ A `backbone-X` differs from LRSA in its mixing layer alone; the model X as publi
 """
 
 import inspect
+import math
 from abc import abstractmethod
 
 from lrsa.errors import LrsaError
@@ -29,7 +30,7 @@ class Backbone(NeuralOperator):
     width: Channels d.
     depth: Blocks L.
     heads: Attention heads, where the mixer has heads.
-    rank: Latents, slices, frequencies or modes M of the mixer (modes per axis for Fourier mixers).
+    rank: Latents, slices or eigenfunctions M of the mixer; Fourier mixers keep √M modes per axis.
     ffn_hidden: Hidden width of the point FFN (default: the width).
     local: The point FFN: pointwise, or with a 3x3 convolution in front of it (depthwise, conv).
     frequencies: Frequencies of the positional encoding; 0 is the raw coordinate.
@@ -120,7 +121,7 @@ class BackboneFNO(Backbone):
 
     @staticmethod
     def mixer(width: int, heads: int, rank: int) -> GlobalMix:
-        return FourierMix(width, rank)
+        return FourierMix(width, modes_per_axis(rank))
 
 
 class BackboneFFNO(Backbone):
@@ -128,7 +129,8 @@ class BackboneFFNO(Backbone):
 
     @staticmethod
     def mixer(width: int, heads: int, rank: int) -> GlobalMix:
-        return FactorisedFourierMix(width, (rank, rank))
+        modes = modes_per_axis(rank)
+        return FactorisedFourierMix(width, (modes, modes))
 
 
 class BackboneGalerkin(Backbone):
@@ -153,3 +155,8 @@ class BackboneFLARE(Backbone):
     @staticmethod
     def mixer(width: int, heads: int, rank: int) -> GlobalMix:
         return FlareAttention(width, heads, rank)
+
+
+def modes_per_axis(rank: int) -> int:
+    """The side of a square of about M modes."""
+    return max(1, round(math.sqrt(rank)))

@@ -89,7 +89,8 @@ class Benchmark:
         return self.scales[name]
 
 
-_LOCAL = {"local": "depthwise", "width": 64, "depth": 4, "heads": 4, "rank": 32, "ffn_hidden": 128}
+_SMALL = {"width": 64, "depth": 4, "heads": 4, "rank": 32, "ffn_hidden": 128}
+_LOCAL = {**_SMALL, "local": "depthwise"}
 
 CATALOGUE: dict[str, Benchmark] = {
     "darcy": Benchmark(
@@ -128,6 +129,41 @@ CATALOGUE: dict[str, Benchmark] = {
                 test=200,
                 preset="darcy",
                 train={"gradient_weight": 0.1, "clip": 0.1, "validation": 0.0},
+            ),
+        },
+    ),
+    "elasticity": Benchmark(
+        name="elasticity",
+        about="Stretched rubber cell with a random hole: its shape -> von Mises stress, 972 points",
+        solver="lrsa.solvers.elasticity:Elasticity",
+        version=1,
+        seconds=0.2,
+        fidelities={"default": {"refinement": 4}, "fast": {"refinement": 2}},
+        samples=1000,
+        test=200,
+        paper_error=0.0033,
+        scales={
+            "demo": Scale(
+                about="500 cases of 972 points; width 64, depth 4, rank 32",
+                samples=500,
+                test=100,
+                fidelity="fast",
+                model=_SMALL,
+                train={"epochs": 15, "max_lr": 2e-3, "batch_size": 4, "weights": False},
+            ),
+            "cpu": Scale(
+                about="1000 cases of 972 points; width 64, depth 4, rank 32",
+                samples=1000,
+                test=200,
+                model=_SMALL,
+                train={"epochs": 30, "max_lr": 2e-3, "batch_size": 2, "weights": False},
+            ),
+            "paper": Scale(
+                about="1000 cases of 972 points, the published configuration",
+                samples=1000,
+                test=200,
+                preset="elasticity",
+                train={"clip": 0.1, "validation": 0.0, "weights": False},
             ),
         },
     ),

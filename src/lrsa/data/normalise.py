@@ -30,11 +30,11 @@ class Moments:
         self.mean = self.mean + delta * fresh / count
         self.count = self.count + fresh
 
-    def shift_scale(self) -> np.ndarray:
-        """(2, channels): mean and deviation; a constant channel keeps its scale."""
+    def shift_scale(self, constant: float = 1.0) -> np.ndarray:
+        """(2, channels): mean and deviation; the scale of a constant channel is `constant`."""
         deviation = np.sqrt(self.square / np.maximum(self.count, 1))
         varies = deviation > np.maximum(SMALLEST * np.abs(self.mean), np.finfo(np.float32).tiny)
-        return np.stack([self.mean, np.where(varies, deviation, 1.0)])
+        return np.stack([self.mean, np.where(varies, deviation, constant)])
 
 
 class Normaliser(nn.Module):
@@ -42,7 +42,7 @@ class Normaliser(nn.Module):
 
     Features, globals and targets: (v - mean) / deviation per channel. Coordinates: one isotropic map of the
     training bounding box to [-1, 1] along its longest side, so that shapes stay shapes; axes on which all
-    training points agree are dropped.
+    training points agree are dropped. A target that is constant in training is predicted as that constant.
     """
 
     x_axes: Tensor
@@ -90,7 +90,7 @@ class Normaliser(nn.Module):
         made._set("x", (low + high) / 2, np.full(len(low), extent))
         made._set("f", *f)
         made._set("g", *g)
-        made._set("u", *u)
+        made._set("u", *targets.shift_scale(constant=0.0))
         made.x_axes.copy_(torch.as_tensor(axes))
         return made
 

@@ -11,7 +11,7 @@ from lrsa.errors import LrsaError
 from lrsa.solvers.elasticity import Elasticity
 
 POINTS, STRESS = "Random_UnitCell_XY_10.npy", "Random_UnitCell_sigma_10.npy"
-"""(972, 2, 2000) and (972, 2000). Random_UnitCell_rr_10.npy, the hole's radii, is no input of the benchmark."""
+"""(972, 2, 2000) and (972, 2000). The third file, of the hole's radii, is no input of the benchmark."""
 TRAIN, TEST = 1000, 200
 """The first cases, and the last ones."""
 

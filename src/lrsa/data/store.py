@@ -171,7 +171,7 @@ def write_dataset(
 
     Every case is checked (shapes, NaN) before anything is written. Sequences may read lazily.
     """
-    splits = pointsets if isinstance(pointsets, Mapping) else _split(pointsets)
+    splits = pointsets if isinstance(pointsets, Mapping) else split_by_case(pointsets)
     splits = {name: cases for name, cases in splits.items() if len(cases)}
     layouts = {name: _Layout.of(name, cases) for name, cases in splits.items()}
     if not layouts:
@@ -290,7 +290,7 @@ class _Layout:
         return (len(self.counts), *frames, self.counts[0], *channels)
 
 
-def _split(cases: Sequence[PointSet]) -> dict[str, Sequence[PointSet]]:
+def split_by_case(cases: Sequence[PointSet]) -> dict[str, Sequence[PointSet]]:
     """A fixed random fifth for testing (one case at least, where there are two)."""
     order = np.random.default_rng(0).permutation(len(cases))
     tests = max(1, round(TEST_SHARE * len(cases))) if len(cases) > 1 else 0

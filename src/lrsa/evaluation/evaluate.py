@@ -1,80 +1,54 @@
-"""How good a trained surrogate is: per case, per field, beside the null baselines."""
+"""How good a trained surrogate is: per case, per field, at other samplings, beside the null baselines."""
 
-import json
-from collections.abc import Sequence
-from dataclasses import asdict, dataclass
+import math
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from itertools import chain
 from pathlib import Path
 
 import numpy as np
 import torch
 
-from lrsa.data.batch import collate
 from lrsa.data.pointset import PointSet
-from lrsa.data.store import Dataset, Selection, atomic
+from lrsa.data.prepare import Collator
+from lrsa.data.store import Dataset, Selection, open_dataset
 from lrsa.errors import LrsaError
-from lrsa.evaluation.metrics import field_metrics, relative_l2
-from lrsa.evaluation.null import NullBaselines
+from lrsa.evaluation.metrics import DEFINITIONS, field_metrics, mean_of, relative_l2
+from lrsa.evaluation.null import NullBaselines, corresponding
+from lrsa.evaluation.outcome import CaseErrors, Evaluation, Sampling, point_range
 from lrsa.training.config import RunConfig
 from lrsa.training.protocols import Protocol, protocol
 from lrsa.training.surrogate import Surrogate, load
 
 
-@dataclass(frozen=True)
-class Evaluation:
-    """The errors of one surrogate on one set of cases."""
-
-    data: str
-    source: str
-    cases: int
-    points: str
-    weights: str
-    relative_l2: float
-    """Mean over cases."""
-    nulls: dict[str, float]
-    """The same for each null baseline."""
-    per_case: list[float]
-    fields: dict[str, dict[str, float]]
-    """field -> metric -> mean over cases."""
-
-    def save(self, path: Path) -> None:
-        with atomic(path) as temporary:
-            temporary.write_text(json.dumps(asdict(self), indent=1))
-
-
 def evaluate(
-    run: Path, data: str | None = None, stride: int | None = None, weights: str = "best"
+    run: Path,
+    data: str | None = None,
+    stride: int | Sequence[int] | None = None,
+    weights: str = "best",
 ) -> Evaluation:
-    """Evaluate a run on the test cases of its data, or of other data of the same kind."""
-    config = RunConfig.load(run)
-    surrogate = load(run, weights)
+    """Evaluate a run on the test cases of its data, or of other data of the same kind.
+
+    With several strides the numbers are those of the first, and `samplings` has the others.
+    """
+    config, surrogate = RunConfig.load(run), load(run, weights)
+    strides = _strides(config, stride)
+    tests = open_dataset(data if data else Path(config.data.path), "test")
+    count = len(tests) if data or config.data.test is None else min(config.data.test, len(tests))
+    cases = Selection(tests, range(count))
+    _check(run, config, tests)
     how = protocol(config.schema.protocol)
-    stride = config.data.stride if stride is None else stride
-    train = training_cases(config, stride)
-    path = Path(data) if data else Path(config.data.path)
-    tests = Dataset(path, "test")
-    if tests.schema.names.targets != config.schema.names.targets:
-        ours, theirs = (", ".join(n.targets) or "none" for n in (config.schema.names, tests.schema.names))
-        raise LrsaError(f"{run} predicts {ours}, but {path} has the targets {theirs}")
-    count = len(tests) if data or config.data.test is None else config.data.test
-    cases = Selection(tests, range(min(count, len(tests))), stride)
-    for i, case in enumerate(cases):
-        case.check_finite(cases.label(i))
-    predictions = [predict_case(surrogate, how, case, config.train.weights) for case in cases]
-    errors = [relative_l2(p, truth(how, c), c.u_mask) for p, c in zip(predictions, cases, strict=True)]
-    sizes = {len(case) for part in (train, cases) for case in part}
-    nulls = NullBaselines(train, how, fixed=len(sizes) == 1).errors(cases)
-    sizes = sorted({len(case) for case in cases})
-    return Evaluation(
-        data=str(data or config.schema.name),
-        source=tests.schema.source,
-        cases=len(cases),
-        points=str(sizes[0]) if len(sizes) == 1 else f"{sizes[0]} to {sizes[-1]}",
-        weights=weights,
-        relative_l2=float(np.mean(errors)),
-        nulls={name: float(values.mean()) for name, values in nulls.items()},
-        per_case=errors,
-        fields=_by_field(config.schema.names.targets, predictions, cases, how),
-    )
+    nulls = None if "u" not in tests else _nulls(config, how, Selection(tests, range(count), strides[0]))
+    judge = _Judge(config, surrogate, how, nulls, strides, samplings=stride is not None)
+    table = [judge.errors(cases[i], name, cases.label(i)) for i, name in enumerate(case_names(tests, count))]
+    return _summary(config, data, weights, tests, strides, table)
+
+
+def case_names(cases: Dataset, count: int) -> list[str]:
+    """The files that the cases came from, where the data set knows them, else their numbers."""
+    named = cases.schema.provenance.get("cases", {})
+    files = list(named.get(cases.split, [])) if isinstance(named, Mapping) else []
+    return [str(files[i]) if i < len(files) else f"case {i}" for i in range(count)]
 
 
 def training_cases(config: RunConfig, stride: int) -> Selection:
@@ -93,16 +67,145 @@ def truth(how: Protocol, case: PointSet) -> np.ndarray:
 def predict_case(surrogate: Surrogate, how: Protocol, case: PointSet, weights: bool) -> np.ndarray:
     """The prediction for one case, in the shape of its target."""
     device = surrogate.normaliser.x_shift.device
-    batch = collate([case], weights).to(device)
+    batch = Collator.of(surrogate.model, weights)([case]).to(device)
     return how.predict(surrogate.apply_streamed, batch)[0].cpu().numpy()
 
 
+@dataclass(frozen=True)
+class _Judge:
+    """Takes one case at a time, so that only one case's predictions are in memory."""
+
+    config: RunConfig
+    surrogate: Surrogate
+    how: Protocol
+    nulls: NullBaselines | None
+    strides: tuple[int, ...]
+    samplings: bool
+
+    def errors(self, whole: PointSet, name: str, label: str) -> CaseErrors:
+        whole.check_finite(label)
+        case = whole.strided(self.strides[0])
+        prediction = self._predict(case)
+        strides = dict(self._samplings(whole, case, prediction)) if self.samplings else {}
+        if case.u is None:
+            return CaseErrors(name, len(case), strides=strides)
+        u = truth(self.how, case)
+        answers = self.nulls.predictions(case) if self.nulls else {}
+        labels = target_names(self.config, u.shape[-1])
+        metrics = field_metrics(prediction, u, case.u_mask)
+        return CaseErrors(
+            name,
+            len(case),
+            relative_l2(prediction, u, case.u_mask),
+            {n: {k: float(v[i]) for k, v in metrics.items()} for i, n in enumerate(labels)},
+            {k: _by_field(labels, v, u, case.u_mask) for k, v in answers.items()},
+            strides,
+        )
+
+    def _samplings(
+        self, whole: PointSet, case: PointSet, prediction: np.ndarray
+    ) -> Iterator[tuple[int, tuple[int, float, float]]]:
+        """The errors at every stride, and the distance to the prediction at the sampling of the training."""
+        own, first = self.config.data.stride, self.strides[0]
+        full = prediction if own == first else self._predict(whole.strided(own))
+        for stride in self.strides:
+            part = case if stride == first else whole.strided(stride)
+            again = prediction if stride == first else self._predict(part)
+            error = math.nan if part.u is None else relative_l2(again, truth(self.how, part), part.u_mask)
+            shared = math.lcm(stride, own)
+            ours = again[..., _every(part, shared // stride), :]
+            theirs = full[..., _every(whole.strided(own), shared // own), :]
+            yield stride, (len(part), error, relative_l2(ours, theirs))
+
+    def _predict(self, case: PointSet) -> np.ndarray:
+        return predict_case(self.surrogate, self.how, case, self.config.train.weights)
+
+
+def parse_strides(text: str | None) -> tuple[int, ...] | None:
+    """`1,2,4` as typed on the command line."""
+    if not text:
+        return None
+    try:
+        return tuple(int(word) for word in text.split(","))
+    except ValueError:
+        raise LrsaError(
+            f'--stride takes whole numbers separated by commas, such as 1,2,4, not "{text}"'
+        ) from None
+
+
+def target_names(config: RunConfig, channels: int) -> list[str]:
+    """What the predicted fields are called."""
+    return list(config.schema.names.targets) or [f"u{i}" for i in range(channels)]
+
+
+def _summary(
+    config: RunConfig,
+    data: str | None,
+    weights: str,
+    tests: Dataset,
+    strides: tuple[int, ...],
+    table: list[CaseErrors],
+) -> Evaluation:
+    known = table[0].fields
+    nulls = {k: [row.nulls[k] for row in table] for k in table[0].nulls}
+    return Evaluation(
+        data=str(data or config.schema.name),
+        source=tests.schema.source,
+        path=str(tests.path),
+        stride=strides[0],
+        cases=len(table),
+        points=point_range([row.points for row in table]),
+        weights=weights,
+        relative_l2=mean_of(row.relative_l2 for row in table),
+        nulls={k: mean_of(row[""] for row in rows) for k, rows in nulls.items()},
+        per_case=[row.relative_l2 for row in table],
+        fields={f: {m: mean_of(row.fields[f][m] for row in table) for m in DEFINITIONS} for f in known},
+        null_fields={f: {k: mean_of(row[f] for row in rows) for k, rows in nulls.items()} for f in known},
+        table=table,
+        samplings=[_sampling(s, table) for s in table[0].strides],
+    )
+
+
+def _sampling(stride: int, table: Sequence[CaseErrors]) -> Sampling:
+    points, errors, distances = zip(*(row.strides[stride] for row in table), strict=True)
+    return Sampling(stride, point_range(points), mean_of(errors), mean_of(distances))
+
+
+def _strides(config: RunConfig, stride: int | Sequence[int] | None) -> tuple[int, ...]:
+    chosen = (
+        (config.data.stride,) if stride is None else (stride,) if isinstance(stride, int) else tuple(stride)
+    )
+    for value in chosen:
+        if value < 1:
+            raise LrsaError(f"a stride is 1 or more (every point, every second point, ...), not {value}")
+    return tuple(dict.fromkeys(chosen))
+
+
+def _check(run: Path, config: RunConfig, tests: Dataset) -> None:
+    if not len(tests):
+        raise LrsaError(f"{tests.path} has no test cases")
+    if "u" not in tests:
+        if config.schema.protocol == "autoregressive":
+            raise LrsaError(f"{run} goes on from the first frames, and {tests.path} has none")
+        return
+    if tests.schema.names.targets != config.schema.names.targets:
+        ours, theirs = (", ".join(n.targets) or "none" for n in (config.schema.names, tests.schema.names))
+        raise LrsaError(f"{run} predicts {ours}, but {tests.path} has the targets {theirs}")
+
+
+def _nulls(config: RunConfig, how: Protocol, tests: Selection) -> NullBaselines:
+    train = training_cases(config, tests.stride)
+    return NullBaselines(train, how, fixed=corresponding(chain(train, tests)))
+
+
 def _by_field(
-    names: Sequence[str], predictions: Sequence[np.ndarray], cases: Sequence[PointSet], how: Protocol
-) -> dict[str, dict[str, float]]:
-    rows = [field_metrics(p, truth(how, c), c.u_mask) for p, c in zip(predictions, cases, strict=True)]
-    labels = names or [f"u{i}" for i in range(predictions[0].shape[-1])]
-    return {
-        label: {metric: float(np.nanmean([row[metric][i] for row in rows])) for metric in rows[0]}
-        for i, label in enumerate(labels)
-    }
+    labels: Sequence[str], prediction: np.ndarray, u: np.ndarray, known: np.ndarray | None
+) -> dict[str, float]:
+    each = field_metrics(prediction, u, known)["relative_l2"]
+    return {"": relative_l2(prediction, u, known), **{n: float(each[i]) for i, n in enumerate(labels)}}
+
+
+def _every(case: PointSet, stride: int) -> np.ndarray:
+    """The positions of every `stride`-th point of a case in its own list."""
+    shape = case.grid or (len(case),)
+    return np.arange(len(case)).reshape(shape)[(slice(None, None, stride),) * len(shape)].ravel()

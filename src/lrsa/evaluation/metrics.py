@@ -1,5 +1,7 @@
 """Metrics per case and field. Each has one definition, written here and printed with the numbers."""
 
+from collections.abc import Iterable
+
 import numpy as np
 
 DEFINITIONS = {
@@ -8,6 +10,15 @@ DEFINITIONS = {
     "max_error": "largest |û - u| over points, in physical units",
     "r2": "1 - Σ(û - u)² / Σ(u - ū)² over points",
 }
+"""û is predicted, u true, ū the mean of u over the points of the case."""
+
+LABELS = {"relative_l2": "relative L2", "mse": "MSE", "max_error": "max error", "r2": "R²"}
+"""What the metrics are called in tables."""
+
+SELF_CONSISTENCY = (
+    "‖û_s - û‖₂ / ‖û‖₂ at shared points, per case: the prediction from every s-th point against the"
+    " prediction from the sampling of the training; it needs no truth"
+)
 
 
 def field_metrics(
@@ -27,14 +38,20 @@ def relative_l2(prediction: np.ndarray, truth: np.ndarray, known: np.ndarray | N
     return _metrics(prediction[known].astype(float), truth[known].astype(float))["relative_l2"]
 
 
+def mean_of(values: Iterable[float]) -> float:
+    """The mean of what is defined: a case whose truth is zero everywhere has no relative error."""
+    known = [value for value in values if not np.isnan(value)]
+    return float(np.mean(known)) if known else float("nan")
+
+
 def _metrics(p: np.ndarray, t: np.ndarray) -> dict[str, float]:
     error = p - t
     spread = float(np.square(t - t.mean()).sum()) if len(t) else 0.0
     size = float(np.sqrt(np.square(t).sum()))
     total = float(np.square(error).sum())
     return {
-        "relative_l2": np.sqrt(total) / size if size else float("nan"),
+        "relative_l2": total**0.5 / size if size else float("nan"),
         "mse": total / max(len(t), 1),
         "max_error": float(np.abs(error).max(initial=0.0)),
-        "r2": 1 - total / spread if spread else float("nan"),
+        "r2": 1 - total / spread if spread > (1e-12 * size) ** 2 else float("nan"),
     }

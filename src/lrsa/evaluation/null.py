@@ -1,10 +1,12 @@
 """Null baselines: what a surrogate must beat to have learned anything.
 
-mean field      the mean of the training cases, point by point; one number where their points differ
-nearest case    the fields of the training case whose inputs are nearest
+mean field           the mean of the training cases, point by point; one number where their points differ
+nearest case         the fields of the training case whose inputs are nearest
+linear regression    least squares from the parameters of the case to the field, point by point; to the mean
+                     of the field where points differ. Only where cases have parameters.
 """
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 
 import numpy as np
 from scipy.spatial import KDTree
@@ -15,6 +17,12 @@ from lrsa.training.protocols import Protocol
 
 DESCRIPTOR = 4096
 """Numbers by which two cases of the same points are compared, at the most."""
+DEFINITIONS = {
+    "mean field": "the mean of the training cases, point by point (one number where their points differ)",
+    "nearest case": "the fields of the training case whose inputs are nearest",
+    "linear regression": "least squares from the parameters of the case (globals) to the field, point by"
+    " point (to the mean of the field where points differ)",
+}
 
 
 class NullBaselines:
@@ -23,18 +31,21 @@ class NullBaselines:
     def __init__(self, cases: Sequence[PointSet], protocol: Protocol, fixed: bool) -> None:
         """`fixed`: point i of one case corresponds to point i of every other."""
         self.cases, self.protocol, self.fixed = cases, protocol, fixed
-        self.mean = self._mean()
+        self.mean, self.regression = self._mean(), self._regression()
         table = np.stack([self._descriptor(case) for case in cases])
         deviation = table.std(0)
-        self.shift, self.scale = table.mean(0), np.where(deviation > 1e-12, deviation, np.inf)
+        self.shift, self.scale = table.mean(0), np.where(_varies(table), deviation, np.inf)
         self.tree = KDTree((table - self.shift) / self.scale)
 
     def predictions(self, case: PointSet) -> dict[str, np.ndarray]:
         """The answer of each null baseline for one case, in the shape of its target."""
-        return {
-            "mean field": np.broadcast_to(self.mean, self._target(case).shape),
-            "nearest case": self._nearest(case),
-        }
+        shape = self._target(case).shape
+        answers = {"mean field": np.broadcast_to(self.mean, shape), "nearest case": self._nearest(case)}
+        if self.regression is not None and case.globals is not None:
+            design = np.concatenate([[1.0], self.regression.scaled(case.globals)])
+            field = np.tensordot(design, self.regression.coefficients, 1)
+            answers["linear regression"] = np.broadcast_to(field, shape)
+        return answers
 
     def errors(self, cases: Sequence[PointSet]) -> dict[str, np.ndarray]:
         """{name: (S,)} relative L2 of every case."""
@@ -48,11 +59,30 @@ class NullBaselines:
         assert case.u is not None
         return case.u[self.protocol.history :] if case.times is not None else case.u
 
-    def _mean(self) -> np.ndarray:
-        targets = (self._target(case).astype(float) for case in self.cases)
+    def _level(self, case: PointSet) -> np.ndarray:
+        """What is averaged: the field where points correspond, else its mean over known points."""
+        u = self._target(case).astype(float)
         if self.fixed:
-            return sum(targets) / len(self.cases)  # pyright: ignore[reportReturnType]
-        return np.mean([u.mean(-2, keepdims=True) for u in targets], axis=0)
+            return u
+        known = True if case.u_mask is None else case.u_mask
+        counts = np.broadcast_to(known, u.shape).sum(-2, keepdims=True)
+        return u.sum(-2, keepdims=True, where=known) / np.maximum(counts, 1)
+
+    def _mean(self) -> np.ndarray:
+        return sum(self._level(case) for case in self.cases) / len(self.cases)  # pyright: ignore[reportReturnType]
+
+    def _regression(self) -> "_Regression | None":
+        first = self.cases[0]
+        if first.globals is None or not len(first.globals):
+            return None
+        table = np.stack([np.asarray(case.globals, float) for case in self.cases])
+        made = _Regression(table)
+        # Summed case by case: the pseudo-inverse is small, the fields need not be in memory together.
+        made.coefficients = sum(
+            np.multiply.outer(column, self._level(case))
+            for column, case in zip(made.inverse.T, self.cases, strict=True)
+        )  # pyright: ignore[reportAttributeAccessIssue]
+        return made
 
     def _nearest(self, case: PointSet) -> np.ndarray:
         query = (self._descriptor(case) - self.shift) / self.scale
@@ -60,7 +90,10 @@ class NullBaselines:
         u = self._target(other)
         if self.fixed:
             return u
-        return u[..., KDTree(other.x).query(case.x)[1], :]
+        if other.u_mask is None:
+            return u[..., KDTree(other.x).query(case.x)[1], :]
+        columns = [_from_known(other.x, u[..., c], known, case.x) for c, known in enumerate(other.u_mask.T)]
+        return np.stack(columns, axis=-1)
 
     def _descriptor(self, case: PointSet) -> np.ndarray:
         """What the inputs of a case look like, as a vector of one length for all cases."""
@@ -75,3 +108,42 @@ class NullBaselines:
             return np.concatenate([parameters, values[few]])
         moments = [m(v.astype(float), axis=0) for v in fields for m in (np.mean, np.std)]
         return np.concatenate([parameters, *moments])
+
+
+class _Regression:
+    """Least squares on [1, globals]; globals are scaled, which changes the condition and not the answer."""
+
+    coefficients: np.ndarray
+
+    def __init__(self, table: np.ndarray) -> None:
+        deviation = table.std(0)
+        self.shift, self.scale = table.mean(0), np.where(_varies(table), deviation, 1.0)
+        self.inverse = np.linalg.pinv(np.column_stack([np.ones(len(table)), self.scaled(table)]))
+
+    def scaled(self, values: np.ndarray) -> np.ndarray:
+        return (np.asarray(values, float) - self.shift) / self.scale
+
+
+def corresponding(cases: Iterable[PointSet]) -> bool:
+    """Whether point i of one case can stand for point i of every other: one size, mesh and mask."""
+    cases = iter(cases)
+    first = next(cases)
+    return all(
+        len(case) == len(first) and _equal(case.cells, first.cells) and _equal(case.u_mask, first.u_mask)
+        for case in cases
+    )
+
+
+def _varies(table: np.ndarray) -> np.ndarray:
+    """(S, n) -> (n,) whether a column is more than a constant and its rounding, in whatever units."""
+    return table.std(0) > 1e-12 * np.abs(table).max(0)
+
+
+def _equal(a: np.ndarray | None, b: np.ndarray | None) -> bool:
+    return a is b or (a is not None and b is not None and np.array_equal(a, b))
+
+
+def _from_known(x: np.ndarray, values: np.ndarray, known: np.ndarray, query: np.ndarray) -> np.ndarray:
+    if not known.any():
+        return np.zeros((*values.shape[:-1], len(query)), values.dtype)
+    return values[..., known][..., KDTree(x[known]).query(query)[1]]

@@ -1,6 +1,7 @@
 """Cases in NPZ files: `x`, and features and targets as arrays of their own names."""
 
 import zipfile
+import zlib
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
@@ -16,11 +17,11 @@ RESERVED = ("x", "weights", "globals", "grid", "cells", "time")
 def read_npz(path: Path) -> dict[str, np.ndarray]:
     """All arrays of the file."""
     try:
-        with np.load(path) as file:
-            return {name: file[name] for name in file.files}
+        with open(path, "rb") as raw, np.load(raw) as file:  # numpy leaves a damaged file open
+            return {name: np.asarray(file[name]) for name in file.files}
     except FileNotFoundError as error:
         raise LrsaError(f"{path} does not exist") from error
-    except (OSError, ValueError, zipfile.BadZipFile, EOFError) as error:
+    except (OSError, ValueError, TypeError, zipfile.BadZipFile, zlib.error, EOFError) as error:
         raise LrsaError(f"{path} is not a readable NPZ file (truncated or foreign)") from error
 
 
@@ -40,21 +41,12 @@ def case_of(
     """
     if "x" not in arrays:
         raise LrsaError(f'{path} has no coordinates "x" (it has: {", ".join(arrays)})')
-    n = len(arrays["x"])
-    others = [
-        k
-        for k, v in arrays.items()
-        if k not in (*RESERVED, *names.targets, "f", "u") and len(np.shape(v)) and len(v) == n
-    ]
-    chosen = list(inputs) or _first_there(arrays, [list(names.inputs), ["f"], others])
-    for name in chosen:
-        if name not in arrays:
-            raise LrsaError(
-                f'{path} has no array "{name}" (it has: {", ".join(arrays)}). Name the inputs with --inputs'
-            )
-    columns = [np.asarray(arrays[name], np.float32).reshape(n, -1) for name in chosen]
-    f = np.concatenate(columns, axis=1) if columns else None
-    given = 0 if f is None else f.shape[1]
+    x = _numbers(path, arrays, "x")
+    if x.ndim != 2 or not len(x):
+        raise LrsaError(f'{path} has "x" of shape {x.shape}; it should be (points, coordinates)')
+    chosen = list(inputs) or _default_inputs(arrays, names, len(x)) if inputs or features else []
+    columns = [_column(path, arrays, name, len(x)) for name in chosen]
+    given = sum(column.shape[1] for column in columns)
     if given != features:
         example = (
             f". Pick {features} with --inputs {','.join(chosen[:features])}" if given > features > 0 else ""
@@ -64,12 +56,38 @@ def case_of(
         raise LrsaError(
             f"{who} was trained with {features} input {plural}, but {path.name} has {given}{listed}{example}"
         )
-    optional = {k: np.asarray(arrays[k], np.float32) for k in ("weights", "globals", "time") if k in arrays}
-    grid = tuple(int(v) for v in arrays["grid"]) if "grid" in arrays else None
-    case = PointSet(np.asarray(arrays["x"], np.float32), f, grid=grid, names=names, **optional)
+    optional = {k: _numbers(path, arrays, k) for k in ("weights", "globals", "time") if k in arrays}
+    grid = tuple(_numbers(path, arrays, "grid").astype(int).ravel()) if "grid" in arrays else None
+    f = np.concatenate(columns, axis=1) if columns else None
+    try:
+        case = PointSet(x, f, grid=grid, names=names, **optional)
+    except LrsaError as error:
+        raise LrsaError(f"{path}: {error}") from error
     case.check_finite(str(path))
     return case
 
 
-def _first_there(arrays: Mapping[str, np.ndarray], choices: Sequence[list[str]]) -> list[str]:
+def _default_inputs(arrays: Mapping[str, np.ndarray], names: Names, points: int) -> list[str]:
+    taken = (*RESERVED, *names.targets, "f", "u")
+    others = [k for k, v in arrays.items() if k not in taken and np.shape(v)[:1] == (points,)]
+    choices = (list(names.inputs), ["f"], others)
     return next((choice for choice in choices if choice and all(name in arrays for name in choice)), [])
+
+
+def _column(path: Path, arrays: Mapping[str, np.ndarray], name: str, points: int) -> np.ndarray:
+    """(N, k) the channels of one array."""
+    if name not in arrays:
+        raise LrsaError(
+            f'{path} has no array "{name}" (it has: {", ".join(arrays)}). Name the inputs with --inputs'
+        )
+    array = _numbers(path, arrays, name)
+    if array.shape[:1] != (points,):
+        raise LrsaError(f'{path} has "{name}" of shape {array.shape}, but {points} points in x')
+    return array.reshape(points, -1)
+
+
+def _numbers(path: Path, arrays: Mapping[str, np.ndarray], name: str) -> np.ndarray:
+    if arrays[name].dtype.kind not in "biuf":
+        raise LrsaError(f'{path} has "{name}" of type {arrays[name].dtype}; it should be numbers')
+    with np.errstate(over="ignore"):  # what overflows is infinite, and refused as such
+        return arrays[name].astype(np.float32)

@@ -1,46 +1,76 @@
 """A data set at a glance."""
 
-import json
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 from rich.table import Table
 
+from lrsa.data.pointset import PointSet
 from lrsa.data.store import Dataset
+from lrsa.evaluation.outcome import point_range
 from lrsa.report.figures import draw_samples
 
 SAMPLED = 50
 """Cases from which ranges are taken."""
+HEAD = ("field", "shape", "least", "mean", "largest")
+LONG = 3
+"""Items of a list in the provenance that are shown."""
 
 
 def card(data: Dataset) -> Table:
     """Name, source, splits, shapes, ranges, provenance."""
     schema = data.schema
-    table = Table("field", "shape", "least", "mean", "largest", title=f"{schema.name} ({schema.source})")
-    few = [data[i] for i in np.unique(np.linspace(0, len(data) - 1, SAMPLED).astype(int))]
-    labels = {
-        "x": schema.names.coords,
-        "f": schema.names.inputs,
-        "u": schema.names.targets,
-        "globals": schema.names.globals,
-    }
-    for name, value in few[0].arrays().items():
-        everything = [case.arrays()[name] for case in few]
-        shape = " x ".join(map(str, value.shape))
-        if name not in labels or not len(labels[name]):
-            table.add_row(name, shape, *_range(np.concatenate([v.ravel() for v in everything])))
-            continue
-        for channel, label in enumerate(labels[name]):
-            unit = schema.names.units.get(label, "")
-            values = np.concatenate([v[..., channel].ravel() for v in everything])
-            table.add_row(f"{name}: {label}{f' [{unit}]' if unit else ''}", shape, *_range(values))
-    splits = [f"{len(Dataset(data.path, split))} {split}" for split in ("train", "test")]
-    grid = f", grid {' x '.join(map(str, data.grid))}" if data.grid else ""
-    table.caption = (
-        f"{' + '.join(splits)} cases{grid}, protocol {schema.protocol}; ranges over {len(few)} cases\n"
-        f"{data.path}\n{json.dumps(dict(schema.provenance))}"
-    )
+    table = Table(*HEAD, title=f"{schema.name} ({schema.source})")
+    for row in card_rows(data):
+        table.add_row(*row)
+    facts = "\n".join(f"{name}: {value}" for name, value in provenance_rows(schema.provenance))
+    table.caption = f"{about(data)}\n{data.path}\n{facts}".rstrip()
     return table
+
+
+def about(data: Dataset) -> str:
+    """Cases, points, protocol, in one sentence."""
+    splits = " + ".join(f"{len(part)} {split}" for split, part in _splits(data).items())
+    sizes = point_range([len(case) for case in data])
+    grid = f", grid {' x '.join(map(str, data.grid))}" if data.grid else ""
+    few = len(_few(data))
+    return f"{splits} cases of {sizes} points{grid}, protocol {data.schema.protocol}; ranges over {few} cases"
+
+
+def card_rows(data: Dataset) -> list[tuple[str, ...]]:
+    """One row for each channel of each field: name, shape, least, mean, largest."""
+    few, names = _few(data), data.schema.names
+    labels = {"x": names.coords, "f": names.inputs, "u": names.targets, "globals": names.globals}
+    rows = []
+    for name in few[0].arrays():
+        values = [case.arrays()[name] for case in few]
+        shape = _shape(values)
+        if name == "cells":
+            rows.append((f"cells ({_kinds(values)})", shape, "", "", ""))
+        elif values[0].dtype == bool:
+            rows += _shares(name, shape, values, labels["u"] if name == "u_mask" else ())
+        elif len(labels.get(name, ())):
+            for channel, label in enumerate(labels[name]):
+                unit = names.units.get(label, "")
+                title = f"{name}: {label}{f' [{unit}]' if unit and unit != '1' else ''}"
+                rows.append((title, shape, *_range(_known(few, name, channel))))
+        else:
+            rows.append((name, shape, *_range(values)))
+    return rows
+
+
+def provenance_rows(provenance: Mapping[str, Any], prefix: str = "") -> Iterator[tuple[str, str]]:
+    """Nested values as rows of words; long lists are cut."""
+    for name, value in provenance.items():
+        if isinstance(value, Mapping):
+            yield from provenance_rows(value, f"{prefix}{name}, ")
+        elif isinstance(value, list | tuple):
+            more = f", ... ({len(value)})" if len(value) > LONG else ""
+            yield f"{prefix}{name}", ", ".join(map(str, value[:LONG])) + more or "none"
+        else:
+            yield f"{prefix}{name}", str(value)
 
 
 def draw(data: Dataset, picture: Path | None = None) -> Path:
@@ -50,5 +80,54 @@ def draw(data: Dataset, picture: Path | None = None) -> Path:
     return path
 
 
-def _range(values: np.ndarray) -> tuple[str, str, str]:
-    return tuple(f"{v:.4g}" for v in (values.min(), values.mean(), values.max()))  # pyright: ignore[reportReturnType]
+def _splits(data: Dataset) -> dict[str, Dataset]:
+    import h5py
+
+    with h5py.File(data.path, "r") as file:
+        there = [split for split in ("train", "test") if split in file]
+    return {split: Dataset(data.path, split) for split in there}
+
+
+def _few(data: Dataset) -> list[PointSet]:
+    return [data[i] for i in np.unique(np.linspace(0, len(data) - 1, SAMPLED).astype(int))]
+
+
+def _shape(values: Sequence[np.ndarray]) -> str:
+    """`484 x 2`, or `310 to 1204 x 2`."""
+    return " x ".join(point_range(sizes) for sizes in zip(*(v.shape for v in values), strict=True)) or "one"
+
+
+def _kinds(cells: Sequence[np.ndarray]) -> str:
+    counts = np.unique(np.concatenate([np.unique((c >= 0).sum(1)) for c in cells]))
+    return f"{', '.join(map(str, counts))} points each"
+
+
+def _shares(
+    name: str, shape: str, values: Sequence[np.ndarray], labels: Sequence[str]
+) -> list[tuple[str, ...]]:
+    """What share of the points is True in a case: least, mean, largest over cases."""
+    shares = np.array([np.atleast_1d(v.mean(0)) for v in values])
+    titles = [f"{name}: {label}" for label in labels] or [name]
+    numbers = [[f"{v:.0%}" for v in (c.min(), c.mean(), c.max())] for c in shares.T]
+    return [(f"{title} (share)", shape, *row) for title, row in zip(titles, numbers, strict=False)]
+
+
+def _known(cases: Sequence[PointSet], name: str, channel: int) -> list[np.ndarray]:
+    values = [case.arrays()[name][..., channel] for case in cases]
+    if name != "u" or cases[0].u_mask is None:
+        return values
+    return [
+        v[..., case.u_mask[:, channel]]
+        for v, case in zip(values, cases, strict=True)
+        if case.u_mask is not None
+    ]
+
+
+def _range(values: Sequence[np.ndarray]) -> tuple[str, str, str]:
+    values = [v for v in values if v.size]
+    if not values:
+        return "", "", ""
+    mean = sum(float(v.sum(dtype=float)) for v in values) / sum(v.size for v in values)
+    low, high = (float(f([f(v) for v in values])) for f in (np.min, np.max))
+    least = 1e-9 * (high - low)
+    return tuple(f"{0.0 if abs(v) < least else v:.4g}" for v in (low, mean, high))  # pyright: ignore[reportReturnType]

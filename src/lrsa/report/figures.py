@@ -1,107 +1,197 @@
-"""Pictures of fields on points, and of training."""
+"""Figures with axes and words: comparisons, samples, training, and how the errors are spread."""
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
 import matplotlib
 import numpy as np
 from matplotlib.axes import Axes
+from matplotlib.cm import ScalarMappable
+from matplotlib.colors import Normalize
 from matplotlib.figure import Figure
-from matplotlib.tri import Triangulation
+from matplotlib.ticker import LogLocator, MaxNLocator, NullLocator
 
 from lrsa.data.pointset import PointSet
+from lrsa.report.pictures import ERROR, FIELD, Picture, draw_pictures, picture_of
 
-matplotlib.use("Agg")
-SIZE = 2.9
+INK, SOFT, ACCENT, WARM = "#1c2530", "#5d6b7a", "#1f6f8b", "#c4622d"
+GREYS = (("#7b8794", "--"), ("#7b8794", ":"), ("#7b8794", "-."))
+"""Colour and line of the null baselines."""
+SIZE = 2.6
 """Inches of one panel."""
-STYLE: dict[Any, Any] = {"font.size": 9, "axes.titlesize": 9, "figure.dpi": 110, "savefig.bbox": "tight"}
+CHART = (4.4, 2.9)
+"""Inches of one chart: its words stay legible at the width of a phone."""
+STYLE: dict[Any, Any] = {
+    "font.size": 9.5,
+    "axes.titlesize": 9.5,
+    "axes.edgecolor": "#b6c0ca",
+    "axes.labelcolor": SOFT,
+    "xtick.color": SOFT,
+    "ytick.color": SOFT,
+    "text.color": INK,
+    "axes.spines.top": False,
+    "axes.spines.right": False,
+    "grid.color": "#e6eaef",
+    "legend.framealpha": 0.85,
+    "legend.edgecolor": "none",
+    "legend.fontsize": 8.5,
+    "figure.dpi": 100,
+    "savefig.dpi": 170,
+}
 
 
-def draw_field(axes: Axes, case: PointSet, values: np.ndarray, cmap: str, low: float, high: float) -> Any:
-    """One scalar (N,) at the points of a case: on its grid, its triangles, or as dots."""
-    x = case.x
-    axes.set(xticks=[], yticks=[])
-    options: dict[str, Any] = {"cmap": cmap, "vmin": low, "vmax": high}
-    if x.shape[1] == 1:
-        axes.set(yticks=[low, high])
-        return axes.scatter(x[:, 0], values, c=values, s=4, **options)
-    axes.set_aspect("equal")
-    if case.grid is not None and len(case.grid) == 2:
-        a, b, c = (v.reshape(case.grid) for v in (x[:, 0], x[:, 1], values))
-        return axes.pcolormesh(a, b, c, shading="gouraud", rasterized=True, **options)
-    if case.cells is not None and case.cells.shape[1] == 3 and x.shape[1] == 2:
-        mesh = Triangulation(x[:, 0], x[:, 1], case.cells)
-        return axes.tripcolor(mesh, values, shading="gouraud", rasterized=True, **options)
-    return axes.scatter(x[:, 0], x[:, 1], c=values, s=max(1.0, 4000 / len(x)), linewidths=0, **options)
+def comparison(case: PointSet, truth: np.ndarray, prediction: np.ndarray, channel: int = 0) -> list[Picture]:
+    """Truth, prediction and error (N,) of one field: the first two on the scale of the truth."""
+    first = picture_of(case, truth, channel)
+    error = np.abs(prediction - truth)
+    seen = error if first.known is None else error[first.known]
+    return [
+        first,
+        Picture(case, prediction, first.low, first.high, FIELD, first.known),
+        Picture(case, error, 0.0, float(seen.max(initial=0.0)) or 1.0, ERROR, first.known),
+    ]
 
 
 def draw_comparison(
-    path: Path, rows: Sequence[tuple[str, PointSet, np.ndarray, np.ndarray]], channel: str
+    path: Path,
+    labels: Sequence[str],
+    rows: Sequence[Sequence[Picture]],
+    images: Sequence[np.ndarray],
+    name: str,
 ) -> None:
-    """Truth, prediction and error side by side; rows of (label, case, truth (N,), prediction (N,))."""
-    with matplotlib.rc_context(STYLE):
-        figure = Figure(figsize=(3.4 * SIZE, 0.92 * SIZE * len(rows)), layout="constrained")
+    """Rows of truth, prediction and error, each with its scale; `images` are their pictures in order."""
+    heads = (f"{name}: truth", "prediction", "|error|")
+    with _figure(path, (3.5 * SIZE, 1.02 * SIZE * len(rows))) as figure:
         grid = figure.subplots(len(rows), 3, squeeze=False)
-        for axes, (label, case, truth, prediction) in zip(grid, rows, strict=True):
-            low, high = float(truth.min()), float(truth.max())
-            error = np.abs(prediction - truth)
-            panels = (
-                (f"{channel}: truth", truth, "viridis", low, high),
-                ("prediction", prediction, "viridis", low, high),
-                ("|error|", error, "magma", 0.0, float(error.max()) or 1.0),
-            )
-            for panel, (title, values, cmap, start, end) in zip(axes, panels, strict=True):
-                drawn = draw_field(panel, case, values, cmap, start, end)
-                panel.set_title(title)
-                figure.colorbar(drawn, ax=panel, shrink=0.85, format="%.2g")
-            axes[0].set_ylabel(label)
-        _save(figure, path)
+        pictures = [picture for row in rows for picture in row]
+        for i, (axes, picture, image) in enumerate(zip(grid.flat, pictures, images, strict=True)):
+            _place(figure, axes, picture, image)
+            axes.set_title(heads[i % 3])
+        for axes, label in zip(grid[:, 0], labels, strict=True):
+            axes.set_ylabel(label, visible=True)
 
 
 def draw_samples(path: Path, cases: Sequence[PointSet]) -> None:
-    """The first input and the first target of a few cases, one row each."""
-    shown = [case for case in cases if case.u is not None]
-    with matplotlib.rc_context(STYLE):
-        figure = Figure(figsize=(SIZE * len(shown), 2 * 0.95 * SIZE), layout="constrained")
-        grid = figure.subplots(2, len(shown), squeeze=False)
-        for column, case in zip(grid.T, shown, strict=True):
-            assert case.u is not None
-            u = case.u[-1] if case.u.ndim == 3 else case.u
-            f = case.f if case.f is not None else case.u[0] if case.u.ndim == 3 else case.x
-            for axes, values, names in (
-                (column[0], f, case.names.inputs),
-                (column[1], u, case.names.targets),
-            ):
-                field = values[:, 0]
-                drawn = draw_field(axes, case, field, "viridis", float(field.min()), float(field.max()))
-                axes.set_title(names[0] if names else "")
-                figure.colorbar(drawn, ax=axes, shrink=0.85, format="%.2g")
-        _save(figure, path)
+    """The first input and the first target of a few cases, where they have them."""
+    pictures = [sample_pictures(case) for case in cases]
+    heads = list(pictures[0])
+    flat = [row[head] for head in heads for row in pictures]
+    with _figure(path, (1.15 * SIZE * len(cases), 1.05 * SIZE * len(heads))) as figure:
+        grid = figure.subplots(len(heads), len(cases), squeeze=False)
+        for i, (axes, picture, image) in enumerate(zip(grid.flat, flat, draw_pictures(flat), strict=True)):
+            _place(figure, axes, picture, image)
+            axes.set_title(heads[i // len(cases)])
 
 
-def draw_training(path: Path, rows: Sequence[dict[str, float]], nulls: dict[str, float]) -> None:
+def sample_pictures(case: PointSet) -> dict[str, Picture]:
+    """What a case looks like: its first input and its first target, or only its points."""
+    names, made = case.names, {}
+    if case.f is not None and case.f.shape[1]:
+        made[names.inputs[0] if names.inputs else "input"] = _whole(case, case.f[:, 0])
+    elif case.u is not None and case.u.ndim == 3:
+        made[f"{names.targets[0] if names.targets else 'target'}, first frame"] = picture_of(
+            case, case.u[0, :, 0]
+        )
+    if case.u is not None:
+        u = case.u[-1] if case.u.ndim == 3 else case.u
+        made[names.targets[0] if names.targets else "target"] = picture_of(case, u[:, 0])
+    return made or {"points": _whole(case, case.x[:, -1])}
+
+
+def draw_training(path: Path, rows: Sequence[Mapping[str, float]], nulls: Mapping[str, float]) -> None:
     """Loss and validation error over epochs, with the null baselines as levels."""
-    with matplotlib.rc_context(STYLE):
-        figure = Figure(figsize=(2.2 * SIZE, 1.1 * SIZE), layout="constrained")
+    with _figure(path, CHART) as figure:
         axes = figure.subplots()
         epochs = [row["epoch"] for row in rows]
-        axes.semilogy(epochs, [row["loss"] for row in rows], label="training loss", color="tab:blue")
+        mark = {"marker": "o", "markersize": 3} if len(rows) < 25 else {}
+        axes.plot(epochs, [row["loss"] for row in rows], label="training loss", color=ACCENT, **mark)
         if rows and "validation" in rows[0]:
-            axes.semilogy(
-                epochs,
-                [row["validation"] for row in rows],
-                label="validation relative L2",
-                color="tab:orange",
-            )
-        for style, (name, value) in zip(("--", ":", "-."), nulls.items(), strict=False):
-            axes.axhline(value, linestyle=style, color="gray", linewidth=1, label=name)
+            values = [row["validation"] for row in rows]
+            axes.plot(epochs, values, label="validation relative L2", color=WARM, **mark)
+        for (colour, style), (name, value) in zip(GREYS, nulls.items(), strict=False):
+            axes.axhline(value, linestyle=style, color=colour, linewidth=1.2, label=name)
+        _logarithmic(axes)
         axes.set(xlabel="epoch")
-        axes.grid(alpha=0.3, which="both")
-        axes.legend(frameon=False)
-        _save(figure, path)
+        axes.xaxis.set_major_locator(MaxNLocator(integer=True))
+        _finish(axes)
 
 
-def _save(figure: Figure, path: Path) -> None:
+def draw_errors(path: Path, errors: Sequence[float], nulls: Mapping[str, Sequence[float]]) -> None:
+    """The error of every case, from the best to the worst; each null baseline in its own order."""
+    with _figure(path, CHART) as figure:
+        axes = figure.subplots()
+        ordered = np.sort([e for e in errors if not np.isnan(e)])
+        rank = np.arange(1, len(ordered) + 1)
+        for (colour, style), (name, values) in zip(GREYS, nulls.items(), strict=False):
+            axes.plot(rank, np.sort(values)[: len(rank)], style, color=colour, linewidth=1.2, label=name)
+        mark = {"marker": "o", "markersize": 3.5} if len(rank) < 60 else {}
+        axes.plot(rank, ordered, color=ACCENT, linewidth=1.8, label="surrogate", **mark)
+        if ordered.min() > 0:
+            _logarithmic(axes)
+        axes.set(xlabel="test case, from best to worst", ylabel="relative L2")
+        axes.xaxis.set_major_locator(MaxNLocator(integer=True))
+        _finish(axes)
+
+
+def draw_scatter(path: Path, truth: np.ndarray, prediction: np.ndarray, name: str) -> None:
+    """Predicted against true values (n,) of one field; the diagonal is exact."""
+    with _figure(path, CHART) as figure:
+        axes = figure.subplots()
+        low, high = float(min(truth.min(), prediction.min())), float(max(truth.max(), prediction.max()))
+        axes.plot([low, high], [low, high], color="#8a96a3", linewidth=1, zorder=1)
+        axes.scatter(truth, prediction, s=5, alpha=0.35, color=ACCENT, linewidths=0, zorder=2)
+        axes.set(xlabel=f"{name}: truth", ylabel="prediction")
+        axes.grid()
+        axes.set_axisbelow(True)
+
+
+def draw_samplings(path: Path, points: Sequence[float], series: Mapping[str, Sequence[float]]) -> None:
+    """Errors over the mean number of points."""
+    with _figure(path, CHART) as figure:
+        axes = figure.subplots()
+        for (name, values), colour in zip(series.items(), (ACCENT, WARM), strict=False):
+            shown = [(n, v) for n, v in zip(points, values, strict=True) if v > 0]
+            axes.plot(*zip(*shown, strict=True) if shown else ([], []), "o-", color=colour, label=name)
+        axes.set(xscale="log", xlabel="points of a case (mean)")
+        axes.set_xticks(points, [f"{n:.0f}" for n in points], minor=False)
+        axes.set_xticks([], minor=True)
+        _logarithmic(axes)
+        _finish(axes)
+
+
+def _whole(case: PointSet, values: np.ndarray) -> Picture:
+    return Picture(case, values, float(values.min()), float(values.max()))
+
+
+def _place(figure: Figure, axes: Axes, picture: Picture, image: np.ndarray) -> None:
+    axes.imshow(image, interpolation="nearest")
+    axes.set(xticks=[], yticks=[])
+    axes.spines[:].set_visible(False)
+    scale = ScalarMappable(Normalize(picture.low, picture.high), picture.cmap)
+    bar = figure.colorbar(scale, ax=axes, shrink=0.8, format="%.2g", aspect=16)
+    bar.outline.set_visible(False)  # pyright: ignore[reportCallIssue]
+
+
+def _logarithmic(axes: Axes) -> None:
+    """A logarithmic scale with a few plain numbers."""
+    axes.set_yscale("log")
+    axes.yaxis.set_major_locator(LogLocator(subs=(1.0, 2.0, 5.0)))
+    axes.yaxis.set_major_formatter("{x:g}")
+    axes.yaxis.set_minor_locator(NullLocator())
+
+
+def _finish(axes: Axes) -> None:
+    axes.grid(which="major")
+    axes.set_axisbelow(True)
+    axes.legend()
+
+
+@contextmanager
+def _figure(path: Path, size: tuple[float, float]) -> Iterator[Figure]:
     path.parent.mkdir(parents=True, exist_ok=True)
-    figure.savefig(path)
+    with matplotlib.rc_context(STYLE):
+        figure = Figure(figsize=size, layout="constrained")
+        yield figure
+        figure.savefig(path, bbox_inches="tight", pad_inches=0.05)

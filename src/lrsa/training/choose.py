@@ -70,6 +70,5 @@ def for_data(data: Dataset, model: str) -> Choice:
     options = {k: v for k, v in options.items() if k in model_options(model)}
     settings = {"batch_size": batch, "epochs": epochs}
     size = f"{points[0]}" if points[0] == points[-1] else f"{points[0]} to {points[-1]}"
-    shown = ", ".join(f"{k} {v}" for k, v in (options | settings).items())
-    why = f"{cases} training cases of {size} points in {data[0].x.shape[1]} coordinates: {shown}"
+    why = f"{cases} training cases of {size} points in {data[0].x.shape[1]} coordinates"
     return Choice(options, settings, why)

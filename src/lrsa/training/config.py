@@ -98,11 +98,11 @@ class RunConfig:
     def load(run: Path) -> "RunConfig":
         path = run / "config.json"
         if not path.is_file():
-            raise LrsaError(f"{run} is not a run: it has no config.json")
+            raise LrsaError(f"{run} is not a run: it has no config.json. `lrsa train` makes one")
         try:
             values = json.loads(path.read_text())
             found = values.pop("format", None)
-        except (ValueError, AttributeError) as error:
+        except (ValueError, TypeError, AttributeError) as error:
             raise LrsaError(f"{path} is damaged: train again") from error
         if found != FORMAT:
             raise LrsaError(f"{run} was written in run format {found}; this lrsa reads {FORMAT}. Train again")

@@ -18,11 +18,12 @@ from lrsa.data.normalise import Normaliser
 from lrsa.data.prepare import Collator
 from lrsa.data.store import Dataset, Selection, is_path
 from lrsa.errors import LrsaError, nearest
+from lrsa.evaluation.ranges import Ranges
 from lrsa.registry import create_model, model_options
 from lrsa.training.checkpoint import Progress
-from lrsa.training.choose import for_benchmark, for_data
+from lrsa.training.choose import SIZES, for_benchmark, for_data
 from lrsa.training.config import DataConfig, RunConfig, TrainConfig, option_names, versions
-from lrsa.training.loop import Trainer
+from lrsa.training.loop import Trainer, case_loss
 from lrsa.training.protocols import protocol
 from lrsa.training.surrogate import Surrogate, load, requirements
 
@@ -85,6 +86,8 @@ def prepare(
     _check_names(train, option_names(TrainConfig), "training")
     _check_names(options, model_options(model), f'the model "{model}"')
     _check_device(device)
+    if threads is not None and threads < 1:
+        raise LrsaError(f"--threads must be at least 1, not {threads}")
     run = out or Path("runs") / f"{Path(data).stem}-{model}"
     if (run / "config.json").exists():
         raise LrsaError(f"{run} is a run already. Go on with `lrsa resume {run}`, or name another --out")
@@ -92,10 +95,11 @@ def prepare(
     chosen = benchmark.scale(scale or "cpu") if benchmark else None
     if benchmark is None and scale:
         raise LrsaError(f"--scale belongs to the benchmarks of the catalogue; {data} is a file")
+    replace(TrainConfig(), **train)  # refused before the data is made, which takes long
+    _check_sizes(options)
     seen = _data(benchmark, chosen, data)
     cases = Dataset(Path(seen.path), "train")
     choice = for_benchmark(benchmark, chosen, model) if benchmark and chosen else for_data(cases, model)
-    console.print(f"{data}: {choice.why}")
     config = RunConfig(
         data=seen,
         schema=cases.schema,
@@ -103,14 +107,17 @@ def prepare(
         options={**choice.model, **options},
         train=replace(TrainConfig(), **{**choice.train, **train}),
         scale=(scale or "cpu") if benchmark else None,
-        init=None if init is None else str(init),
+        init=None if init is None else str(Path(init).resolve()),
         device=device,
         threads=threads,
-        command=shlex.join(["lrsa", *sys.argv[1:]]) if Path(sys.argv[0]).name == "lrsa" else "lrsa.fit",
+        command=_command(),
         versions=versions(),
     )
     config = _with_dimensions(config)
-    surrogate_of(config)
+    _check_first_step(surrogate_of(config), config)
+    settled = {**config.options, **vars(config.train)}
+    shown = ", ".join(f"{k} {settled[k]}" for k in (*choice.model, *choice.train))
+    console.print(f"{data}: {choice.why}: {shown}")
     config.save(run)
     return run
 
@@ -132,6 +139,7 @@ def train_run(run: Path) -> Progress:
         Collator.of(surrogate.model, config.train.weights),
         config.device,
     )
+    Ranges.of(training).save(run)
     with bar(f"Training {config.model} on {config.schema.name}") as report:
         return trainer.train(report)
 
@@ -157,7 +165,8 @@ def split_cases(config: RunConfig) -> tuple[Selection, Selection]:
     data = Dataset(Path(config.data.path), "train")
     count = min(config.data.samples or len(data), len(data))
     order = np.random.default_rng(config.train.seed).permutation(count)
-    kept = max(1, round(config.train.validation * count)) if config.train.validation and count > 1 else 0
+    share = config.train.validation
+    kept = min(max(1, round(share * count)), count - 1) if share else 0
     return (
         Selection(data, np.sort(order[kept:]), config.data.stride),
         Selection(data, np.sort(order[:kept]), config.data.stride),
@@ -179,7 +188,7 @@ def _data(benchmark: Benchmark | None, scale: Scale | None, data: str) -> DataCo
             scale.fidelity,
             progress=lambda done, all: report(done, all, "cases"),
         )
-    return DataConfig(str(path), scale.samples, scale.test, scale.stride)
+    return DataConfig(str(path.resolve()), scale.samples, scale.test, scale.stride)
 
 
 def _with_dimensions(config: RunConfig) -> RunConfig:
@@ -193,15 +202,12 @@ def _with_dimensions(config: RunConfig) -> RunConfig:
     if conditioned and "time" in model_options(config.model):
         options.setdefault("time", True)
     normaliser = Normaliser.of(training, how.history)
-    features = (
-        len(normaliser.f_shift) + len(normaliser.g_shift) + int(conditioned and not options.get("time"))
-    )
-    sizes = {
-        "coord_dim": len(normaliser.x_axes),
-        "in_features": features,
-        "out_features": len(normaliser.u_shift),
-    }
-    return replace(config, options={**options, **sizes})
+    options |= {"coord_dim": len(normaliser.x_axes), "out_features": len(normaliser.u_shift)}
+    features, g = len(normaliser.f_shift), len(normaliser.g_shift)
+    # What the model takes from the context is no feature of its points.
+    needs = requirements(create_model(config.model, **options, in_features=features + g + int(conditioned)))
+    features += (0 if "globals" in needs else g) + int(conditioned and "time" not in needs)
+    return replace(config, options={**options, "in_features": features})
 
 
 def _check_data(model: nn.Module, config: RunConfig, cases: Selection) -> None:
@@ -217,6 +223,32 @@ def _check_data(model: nn.Module, config: RunConfig, cases: Selection) -> None:
         raise LrsaError(f'the model "{config.model}" needs a time, and {config.schema.name} has none')
 
 
+def _check_first_step(surrogate: Surrogate, config: RunConfig) -> None:
+    """Refuse what would stop the training later: a loss or model that the cases do not fit, or NaN."""
+    training, validation = split_cases(config)
+    for i in range(len(validation)):  # the training cases were checked for their statistics
+        validation[i].check_finite(validation.label(i))
+    how = protocol(config.schema.protocol)
+    if not how.examples(training[0]):
+        raise LrsaError(f"{config.data.path} has no frames to learn")
+    batch = Collator.of(surrogate.model, config.train.weights)([how.example(training[0], 0)])
+    surrogate.eval()
+    with torch.no_grad():
+        how.loss(surrogate, batch, case_loss(config.train))
+
+
+def _check_sizes(options: Mapping[str, Any]) -> None:
+    for name in SIZES:
+        if options.get(name, 1) < 1:
+            raise LrsaError(f"--model.{name} must be at least 1, not {options[name]}")
+
+
+def _command() -> str:
+    """What was typed; `lrsa.fit` where it was Python."""
+    program = Path(sys.argv[0]).name
+    return shlex.join(["lrsa", *sys.argv[1:]]) if program in ("lrsa", "cli.py") else "lrsa.fit"
+
+
 def _check_names(given: Mapping[str, Any], known: Any, what: str) -> None:
     for name in given:
         if name not in known:
@@ -225,7 +257,7 @@ def _check_names(given: Mapping[str, Any], known: Any, what: str) -> None:
 
 def _check_device(device: str) -> None:
     try:
-        torch.empty(0, device=device)
+        torch.zeros(1, device=device).cpu()
     except (RuntimeError, AssertionError) as error:
         raise LrsaError(
             f'the device "{device}" is not to be had here: {str(error).splitlines()[0]}'

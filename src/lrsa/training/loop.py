@@ -22,7 +22,7 @@ from lrsa.errors import Failure
 from lrsa.training.checkpoint import Progress, load_checkpoint, save_checkpoint, save_weights
 from lrsa.training.config import TrainConfig
 from lrsa.training.losses import gradient_error, relative_l2
-from lrsa.training.protocols import Protocol
+from lrsa.training.protocols import Loss, Protocol
 from lrsa.training.surrogate import Surrogate
 
 Report = Callable[[int, int, str], None]
@@ -56,7 +56,10 @@ class Trainer:
             self.optimizer, config.max_lr, total_steps=self.steps * config.epochs + 1
         )
         # A modest first scale: a step skipped for overflow would shift the schedule.
-        self.scaler = torch.amp.GradScaler(device, init_scale=2.0**10, enabled=config.precision == "fp16")
+        self.scaler = torch.amp.GradScaler(
+            torch.device(device).type, init_scale=2.0**10, enabled=config.precision == "fp16"
+        )
+        self.case_loss = case_loss(config)
         self.progress = Progress()
 
     def train(self, report: Report) -> Progress:
@@ -66,13 +69,15 @@ class Trainer:
         if checkpoint.exists():
             self.progress = load_checkpoint(checkpoint, *state)
         _truncate(self.run / "metrics.jsonl", self.progress.metrics_bytes)
+        for unfinished in self.run.rglob(".*.safetensors.*.tmp"):  # of a killed run
+            unfinished.unlink()
         while self.progress.epoch < self.config.epochs:
             started = time.perf_counter()
             self._epoch(report)
             self.progress.seconds += time.perf_counter() - started
             save_checkpoint(checkpoint, *state, self.progress)
         save_weights(self.run / "last.safetensors", self.surrogate)
-        if not self.validation:
+        if not self.progress.best_epoch:  # no validation, or none that was finite
             save_weights(self.run / "model.safetensors", self.surrogate)
         return self.progress
 
@@ -103,24 +108,17 @@ class Trainer:
     def _step(self, batch: Batch) -> float:
         self.optimizer.zero_grad()
         with autocast(self.device, self.config.precision):
-            loss = self.protocol.loss(self.surrogate, batch, self._case_loss)
-        if not torch.isfinite(loss):
-            raise Failure(
-                f"the loss became {float(loss)} in epoch {self.progress.epoch + 1}. Lower --train.max-lr"
-            )
+            loss = self.protocol.loss(self.surrogate, batch, self.case_loss)
+        value = float(loss.detach())
+        if not math.isfinite(value):
+            raise Failure(f"the loss became {value} in epoch {self.progress.epoch + 1}. Lower --train.max-lr")
         self.scaler.scale(loss).backward()
         self.scaler.unscale_(self.optimizer)
         torch.nn.utils.clip_grad_norm_(self.surrogate.model.parameters(), self.config.clip)
         self.scaler.step(self.optimizer)
         self.scaler.update()
         self.scheduler.step()
-        return float(loss.detach())
-
-    def _case_loss(self, prediction: Tensor, truth: Tensor, known: Tensor | None, context: Context) -> Tensor:
-        loss = relative_l2(prediction, truth, known)
-        if self.config.gradient_weight:
-            loss = loss + self.config.gradient_weight * gradient_error(prediction, truth, context.grid)
-        return loss
+        return value
 
     def _close_epoch(self, row: dict[str, float]) -> None:
         progress = self.progress
@@ -141,6 +139,18 @@ class Trainer:
 
     def _best(self) -> str:
         return f" validation {self.progress.best:.4f}" if self.progress.best_epoch else ""
+
+
+def case_loss(config: TrainConfig) -> Loss:
+    """What is minimised, case by case."""
+
+    def loss(prediction: Tensor, truth: Tensor, known: Tensor | None, context: Context) -> Tensor:
+        error = relative_l2(prediction, truth, known)
+        if config.gradient_weight:
+            error = error + config.gradient_weight * gradient_error(prediction, truth, context.grid)
+        return error
+
+    return loss
 
 
 @torch.inference_mode()
@@ -177,4 +187,4 @@ def autocast(device: str, precision: str) -> AbstractContextManager[object]:
 def _truncate(path: Path, size: int) -> None:
     """Forget the rows that a killed run wrote after its last checkpoint."""
     path.touch()
-    os.truncate(path, size)
+    os.truncate(path, min(size, path.stat().st_size))

@@ -87,7 +87,7 @@ class Surrogate(nn.Module):
 
     def apply_streamed(self, x: Tensor, f: Tensor | None, context: Context) -> Tensor:
         """`forward`, in chunks where there are many points and the model can."""
-        self.check(x, f)
+        self.check(x, f, context)
         device = self.normaliser.x_shift.device
         x, context = x.to(device), context.to(device)
         f = None if f is None else f.to(device)
@@ -97,20 +97,26 @@ class Surrogate(nn.Module):
         assert isinstance(self.model, NeuralOperator)
         return self.normaliser.targets(stream(self.model, x, f, context, CHUNK))
 
-    def check(self, x: Tensor, f: Tensor | None) -> None:
+    def check(self, x: Tensor, f: Tensor | None, context: Context | None = None) -> None:
         """Refuse points that do not fit, saying what differs."""
-        coords, features = len(self.normaliser.x_shift), len(self.normaliser.f_shift)
-        if x.shape[-1] != coords:
-            raise LrsaError(
-                f"the surrogate was trained with {coords} coordinates, but these points have {x.shape[-1]}"
-            )
-        given = 0 if f is None else f.shape[-1]
-        if given != features:
-            names = ", ".join(self.schema.names.inputs)
-            raise LrsaError(
-                f"the surrogate was trained with {features} input features{f' ({names})' if names else ''},"
-                f" but {given} are given"
-            )
+        names, normaliser = self.schema.names, self.normaliser
+        if x.ndim != 3:
+            raise LrsaError("x must be (points, coordinates), or (cases, points, coordinates) for a batch")
+        channels = [
+            ("coordinates", names.coords, normaliser.x_shift, x),
+            ("input features", names.inputs, normaliser.f_shift, f),
+        ]
+        if context is not None:
+            channels.append(("globals", names.globals, normaliser.g_shift, context.globals))
+        for what, labels, expected, given in channels:
+            wanted, there = len(expected), 0 if given is None else given.shape[-1]
+            if wanted != there:
+                listed = f" ({', '.join(labels)})" if len(labels) == wanted > 0 else ""
+                raise LrsaError(
+                    f"the surrogate was trained with {wanted} {what}{listed}, but {there} are given"
+                )
+        if f is not None and f.shape[:-1] != x.shape[:-1]:
+            raise LrsaError(f"x is of shape {tuple(x.shape)} and f of {tuple(f.shape)}: not the same points")
 
 
 def requirements(model: nn.Module) -> frozenset[str]:
@@ -140,12 +146,12 @@ def load(run: str | Path, weights: str = "best") -> Surrogate:
         tensors = load_file(path)
     except (SafetensorError, OSError) as error:
         raise LrsaError(f"{path} is damaged: train again") from error
-    sizes = {
-        name: len(tensors[f"normaliser.{name}"])
-        for name in ("x_shift", "f_shift", "g_shift", "u_shift", "x_axes")
-    }
-    surrogate = Surrogate(
-        create_model(config.model, **config.options), Normaliser(*sizes.values()), config.schema
-    )
-    surrogate.load_state_dict(tensors)
+    model = create_model(config.model, **config.options)
+    names = ("x_shift", "f_shift", "g_shift", "u_shift", "x_axes")
+    try:
+        normaliser = Normaliser(*(len(tensors[f"normaliser.{name}"]) for name in names))
+        surrogate = Surrogate(model, normaliser, config.schema)
+        surrogate.load_state_dict(tensors)
+    except (KeyError, RuntimeError) as error:
+        raise LrsaError(f"{path} does not belong to {run / 'config.json'}: train again") from error
     return surrogate.eval()

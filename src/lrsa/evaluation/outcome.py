@@ -1,0 +1,105 @@
+"""The outcome of an evaluation, and the files it is kept in."""
+
+import csv
+import json
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass, field
+from pathlib import Path
+from typing import Any
+
+from lrsa.data.store import atomic
+
+
+@dataclass(frozen=True)
+class CaseErrors:
+    """What is known about one case; the numbers that need the truth are missing where there is none."""
+
+    name: str
+    points: int
+    relative_l2: float = math.nan
+    fields: Mapping[str, Mapping[str, float]] = field(default_factory=dict)
+    """field -> metric -> value."""
+    nulls: Mapping[str, Mapping[str, float]] = field(default_factory=dict)
+    """baseline -> field, and "" for all fields together -> relative L2."""
+    strides: Mapping[int, tuple[int, float, float]] = field(default_factory=dict)
+    """stride -> (points, relative L2, self-consistency)."""
+
+
+@dataclass(frozen=True)
+class Sampling:
+    """Means over cases at one stride."""
+
+    stride: int
+    points: str
+    relative_l2: float
+    self_consistency: float
+
+
+@dataclass(frozen=True)
+class Evaluation:
+    """The errors of one surrogate on one set of cases."""
+
+    data: str
+    source: str
+    path: str
+    """The file of the cases."""
+    stride: int
+    """Every so-many-th point along each axis; the numbers below are at this sampling."""
+    cases: int
+    points: str
+    weights: str
+    relative_l2: float
+    """Mean over cases; NaN where there is no truth."""
+    nulls: dict[str, float]
+    """The same for each null baseline."""
+    per_case: list[float]
+    fields: dict[str, dict[str, float]]
+    """field -> metric -> mean over cases."""
+    null_fields: dict[str, dict[str, float]]
+    """field -> null baseline -> mean relative L2 over cases."""
+    table: list[CaseErrors]
+    samplings: list[Sampling]
+    """At every stride that was asked for."""
+
+    def worst(self, count: int) -> list[CaseErrors]:
+        """The cases of the largest relative L2, worst first."""
+        known = [row for row in self.table if not math.isnan(row.relative_l2)]
+        return sorted(known, key=lambda row: -row.relative_l2)[:count]
+
+    def save(self, path: Path) -> None:
+        """The numbers as JSON, and beside it one row for each case as CSV."""
+        with atomic(path) as temporary:
+            temporary.write_text(json.dumps(_without_nan(asdict(self)), indent=1, allow_nan=False))
+        rows = [_flat(row) for row in self.table]
+        with atomic(path.with_suffix(".csv")) as temporary, open(temporary, "w", newline="") as file:
+            writer = csv.DictWriter(file, list(rows[0]))
+            writer.writeheader()
+            writer.writerows(rows)
+
+
+def point_range(values: Sequence[int]) -> str:
+    """`484`, or `310 to 1204`."""
+    return str(values[0]) if len(set(values)) == 1 else f"{min(values)} to {max(values)}"
+
+
+def _flat(row: CaseErrors) -> dict[str, Any]:
+    flat: dict[str, Any] = {"case": row.name, "points": row.points, "relative_l2": row.relative_l2}
+    flat |= {f"{null}: relative_l2": values[""] for null, values in row.nulls.items()}
+    flat |= {f"{name}: {k}": v for name, values in row.fields.items() for k, v in values.items()}
+    for stride, (points, error, distance) in row.strides.items():
+        flat |= {
+            f"stride {stride}: points": points,
+            f"stride {stride}: relative_l2": error,
+            f"stride {stride}: self_consistency": distance,
+        }
+    return {k: "" if isinstance(v, float) and math.isnan(v) else v for k, v in flat.items()}
+
+
+def _without_nan(value: Any) -> Any:
+    """JSON has no NaN: what is not defined is null."""
+    if isinstance(value, dict):
+        return {str(k): _without_nan(v) for k, v in value.items()}
+    if isinstance(value, list | tuple):
+        return [_without_nan(v) for v in value]
+    return None if isinstance(value, float) and not math.isfinite(value) else value

@@ -1,0 +1,245 @@
+"""Geometry that follows from the cells: measures, the surface, outward normals, the distance to the surface.
+
+The domain is what the cells of the highest dimension fill. Its surface is made of the cells one dimension
+lower where the file has some (a body's patch beside a volume), else of the facets that belong to one cell
+only; a mesh of surfaces in space is all surface. Faces that are not flat are cut around their centre, the
+same from both sides, so that cell measures add up to the measure of the domain. Points that coincide are
+one point here: blocks that meet have no surface between them.
+"""
+
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+
+from lrsa.errors import LrsaError
+from lrsa.mesh.cells import DIMENSIONS, FACES, LINES, RINGS
+from lrsa.mesh.distance import distance_to
+from lrsa.mesh.recipe import RawCase
+
+FLAT = 1e-9
+
+
+class Geometry:
+    """What the cells of a case say about its points (`at="point"`) or about its cells (`at="cell"`)."""
+
+    def __init__(self, raw: RawCase, at: str = "point") -> None:
+        if raw.cells is None or raw.cell_types is None or not len(raw.cells):
+            raise LrsaError(f"{raw.path} has no cells, so nothing can be derived. Leave out --derive")
+        unknown = sorted(set(raw.cell_types.tolist()) - set(DIMENSIONS))
+        if unknown:
+            kinds = "polyhedra" if unknown == [42] else f"cells of VTK type {', '.join(map(str, unknown))}"
+            raise LrsaError(f"{raw.path} has {kinds}, of which nothing can be derived. Leave out --derive")
+        self.raw, self.at = raw, at
+        self.axes = raw.points.shape[1]
+        self.points = np.pad(raw.points, ((0, 0), (0, 3 - self.axes)))
+        self.cells, self.types = raw.cells, raw.cell_types
+        lookup = np.zeros(max(DIMENSIONS) + 1, int)
+        lookup[list(DIMENSIONS)] = list(DIMENSIONS.values())
+        self.dimensions = lookup[self.types]
+        self.dimension = int(self.dimensions.max())
+        if not self.dimension:
+            raise LrsaError(f"{raw.path} has points for cells, so nothing can be derived. Leave out --derive")
+
+    def measure(self) -> np.ndarray:
+        """(n,) length, area or volume of each cell, or of each point: its share of its cells."""
+        sizes = np.zeros(len(self.cells))
+        for kind in np.unique(self.types[self.dimensions == self.dimension]):
+            mine = self.types == kind
+            sizes[mine] = self._sizes(int(kind), self.cells[mine])
+        if self.at == "cell":
+            return sizes
+        there = self.cells >= 0
+        shares = np.broadcast_to((sizes / np.maximum(there.sum(1), 1))[:, None], there.shape)
+        return np.bincount(self.cells[there], weights=shares[there], minlength=len(self.points))
+
+    def surface(self) -> np.ndarray:
+        """(n,) bool: points of the surface, or cells that have a facet on it."""
+        if self.at == "cell":
+            flags = np.zeros(len(self.cells), bool)
+            flags[self.facets.owners[self.facets.owners >= 0]] = True
+            return flags
+        return np.isin(self._same, self._same[self.facets.corners[self.facets.corners >= 0]])
+
+    def normals(self) -> np.ndarray:
+        """(n, p) mean outward normal of the facets at each point (cell), of length 1; 0 off the surface."""
+        facets = self.facets
+        if self.at == "cell":
+            index, normals = facets.owners[:, None], facets.normals[:, None]
+            there = index >= 0
+        else:
+            there = facets.corners >= 0
+            index = np.where(there, self._same[facets.corners], 0)
+            normals = np.broadcast_to(facets.normals[:, None], (*index.shape, 3))
+        n = len(self.cells) if self.at == "cell" else len(self.points)
+        summed = np.stack([np.bincount(index[there], normals[there][:, a], n) for a in range(3)], axis=1)
+        summed = summed if self.at == "cell" else summed[self._same]
+        length = np.linalg.norm(summed, axis=1, keepdims=True)
+        largest = np.linalg.norm(facets.normals, axis=1).max(initial=0.0)
+        return np.divide(summed, length, out=np.zeros_like(summed), where=length > 1e-12 * largest)[
+            :, : self.axes
+        ]
+
+    def distance(self) -> np.ndarray:
+        """(n,) exact distance to the nearest facet of the surface."""
+        here = self._centres if self.at == "cell" else self.points
+        flags = self.surface() if self.at == "point" else np.zeros(len(here), bool)
+        if self.facets.everything:
+            return np.zeros(len(here))
+        away = np.zeros(len(here))
+        away[~flags] = distance_to(here[~flags], self.facets.pieces(self.points))
+        return away
+
+    @cached_property
+    def facets(self) -> "Facets":
+        """The surface."""
+        if self.dimension == 1:
+            raise LrsaError(f"{self.raw.path} has lines only, which have no surface. Leave out --derive")
+        solid = np.flatnonzero(self.dimensions == self.dimension)
+        if self.dimension == 2 and not self._flat:
+            corners = self._rings(solid)
+            normals = _area_vectors(self.points, corners)
+            away = _means(self.points, corners) - self.points.mean(0)
+            outward = np.sign((normals * away).sum()) or 1.0
+            return Facets(corners, normals * outward, solid, everything=True)
+        corners, owners = self._edges(solid) if self.dimension == 2 else self._faces(solid)
+        keys = _keys(self._same, corners)
+        given = np.flatnonzero(self.dimensions == self.dimension - 1)
+        _, first, counts = np.unique(keys, axis=0, return_index=True, return_counts=True)
+        if len(given):
+            mine = self.cells[given][:, :2] if self.dimension == 2 else self._rings(given)
+            width = max(corners.shape[1], mine.shape[1])
+            wanted = {tuple(k) for k in _keys(self._same, _widened(mine, width)).tolist()}
+            keys = _keys(self._same, _widened(corners, width))
+            known = np.array([tuple(k) in wanted for k in keys.tolist()])
+            chosen = np.flatnonzero(known)
+            if len(chosen) < len(given):  # a patch whose points are not those of the volume has no owner
+                nobody = np.full(len(mine), -1)
+                return Facets(mine, self._outward(mine, nobody), nobody)
+        else:
+            chosen = first[counts == 1]
+        corners, owners = corners[np.sort(chosen)], owners[np.sort(chosen)]
+        return Facets(corners, self._outward(corners, owners), owners)
+
+    @cached_property
+    def _same(self) -> np.ndarray:
+        """(N,) the first of the points that coincide with each."""
+        _, first, inverse = np.unique(self.points, axis=0, return_index=True, return_inverse=True)
+        return first[inverse.ravel()]
+
+    @cached_property
+    def _centres(self) -> np.ndarray:
+        return _means(self.points, self.cells)
+
+    @cached_property
+    def _plane(self) -> tuple[np.ndarray, np.ndarray]:
+        """Singular values of the centred points, and the direction in which they spread least."""
+        _, spread, axes = np.linalg.svd(self.points - self.points.mean(0), full_matrices=False)
+        return spread, axes[-1]
+
+    @property
+    def _flat(self) -> bool:
+        spread, _ = self._plane
+        return bool(spread[-1] <= FLAT * spread[0])
+
+    def _sizes(self, kind: int, cells: np.ndarray) -> np.ndarray:
+        if kind in LINES:
+            return np.linalg.norm(self.points[cells[:, 1]] - self.points[cells[:, 0]], axis=1)
+        if kind not in FACES:
+            corners = cells if kind == 7 else cells[:, list(RINGS[kind])]
+            return np.linalg.norm(_area_vectors(self.points, corners), axis=1)
+        inside = _means(self.points, cells)
+        volume = np.zeros(len(cells))
+        for face in FACES[kind]:
+            ring = self.points[cells[:, list(face)]] - inside[:, None]
+            middle = ring.mean(1)
+            volume += (np.cross(ring, np.roll(ring, -1, axis=1)).sum(1) * middle).sum(1) / 6
+        return np.abs(volume)
+
+    def _rings(self, chosen: np.ndarray) -> np.ndarray:
+        """(n, k) corners in order of flat cells, filled up with -1."""
+        rings = np.full((len(chosen), self.cells.shape[1]), -1)
+        for kind in np.unique(self.types[chosen]):
+            mine = np.flatnonzero(self.types[chosen] == kind)
+            order = list(RINGS.get(int(kind), range(self.cells.shape[1])))
+            rings[mine[:, None], np.arange(len(order))] = self.cells[chosen[mine][:, None], order]
+        return rings[:, : max(3, int((rings >= 0).sum(1).max()))]
+
+    def _edges(self, chosen: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        rings = self._rings(chosen)
+        count = (rings >= 0).sum(1, keepdims=True)
+        after = np.take_along_axis(rings, (np.arange(rings.shape[1]) + 1) % count, axis=1)
+        there = rings >= 0
+        owners = np.broadcast_to(chosen[:, None], rings.shape)
+        return np.stack([rings[there], after[there]], axis=1), owners[there]
+
+    def _faces(self, chosen: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        corners, owners = [], []
+        for kind in np.unique(self.types[chosen]):
+            mine = chosen[self.types[chosen] == kind]
+            for face in FACES[int(kind)]:
+                corners.append(self.cells[mine[:, None], list(face)])
+                owners.append(mine)
+        width = max(part.shape[1] for part in corners)
+        return np.concatenate([_widened(part, width) for part in corners]), np.concatenate(owners)
+
+    def _outward(self, corners: np.ndarray, owners: np.ndarray) -> np.ndarray:
+        """(F, 3) normals as long as the facets are large, away from their owners."""
+        if self.dimension == 2:
+            along = self.points[corners[:, 1]] - self.points[corners[:, 0]]
+            normals = np.cross(along, self._plane[1])
+        else:
+            normals = _area_vectors(self.points, corners)
+        inside = np.where((owners >= 0)[:, None], self._centres[owners], self.points.mean(0))
+        away = ((_means(self.points, corners) - inside) * normals).sum(1)
+        return np.where((away < 0)[:, None], -normals, normals)
+
+
+@dataclass(frozen=True)
+class Facets:
+    """The facets of a surface."""
+
+    corners: np.ndarray
+    """(F, k) points in order around each, filled up with -1; k = 2: edges."""
+    normals: np.ndarray
+    """(F, 3) outward, as long as the facet is large."""
+    owners: np.ndarray
+    """(F,) the cell behind each, -1 where there is none."""
+    everything: bool = False
+    """Whether the domain is nothing but this surface."""
+
+    def pieces(self, points: np.ndarray) -> np.ndarray:
+        """(n, 2, 3) segments or (n, 3, 3) triangles; a facet of more corners is cut around its centre."""
+        if self.corners.shape[1] == 2:
+            return points[self.corners]
+        counts = (self.corners >= 0).sum(1)
+        cut = [points[self.corners[counts == 3, :3]]]
+        for count in np.unique(counts[counts > 3]):
+            ring = points[self.corners[counts == count, :count]]
+            middle = np.broadcast_to(ring.mean(1, keepdims=True), ring.shape)
+            cut.append(np.stack([ring, np.roll(ring, -1, axis=1), middle], axis=2).reshape(-1, 3, 3))
+        return np.concatenate(cut)
+
+
+def _area_vectors(points: np.ndarray, corners: np.ndarray) -> np.ndarray:
+    """(n, 3) half the sum of cross products around each polygon: exact for flat ones, convex or not."""
+    first = corners[:, :1]
+    if corners.shape[1] == 3:
+        a, b, c = (points[corners[:, i]] for i in range(3))
+        return 0.5 * np.cross(b - a, c - a)
+    ring = points[np.where(corners >= 0, corners, first)] - points[first]
+    return 0.5 * np.cross(ring, np.roll(ring, -1, axis=1)).sum(1)
+
+
+def _means(points: np.ndarray, corners: np.ndarray) -> np.ndarray:
+    there = corners >= 0
+    return (points[corners] * there[..., None]).sum(1) / there.sum(1, keepdims=True)
+
+
+def _keys(same: np.ndarray, corners: np.ndarray) -> np.ndarray:
+    """(F, k) the corners of each facet in ascending order: the same from both sides."""
+    return np.sort(np.where(corners >= 0, same[corners], -1), axis=1)
+
+
+def _widened(corners: np.ndarray, width: int) -> np.ndarray:
+    return np.pad(corners, ((0, 0), (0, width - corners.shape[1])), constant_values=-1)

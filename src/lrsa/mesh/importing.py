@@ -1,0 +1,233 @@
+"""A folder of simulations as one data set: every file checked in one pass, in parallel, resumable.
+
+Each worker reads a file, builds its case and leaves it in a folder beside the data set, under a name that
+depends on the file, the recipe and the parameters; an interrupted import finds it again. When all are
+there, they become the data set in one rename. With problems nothing is written, and all of them are told.
+"""
+
+import os
+import shutil
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, get_args
+
+import numpy as np
+
+from lrsa.data.store import Schema, split_by_case, write_dataset
+from lrsa.errors import LrsaError, nearest
+from lrsa.mesh.building import Problems, names_of
+from lrsa.mesh.finding import case_names, find_cases, labels_of
+from lrsa.mesh.parts import Job, Outcome, Parts, found
+from lrsa.mesh.pool import Call, ReaderPool, shared_pool
+from lrsa.mesh.recipe import Derived, Recipe
+from lrsa.mesh.survey import Summary, propose, summarise
+from lrsa.mesh.tables import Parameters, read_globals
+
+__all__ = ["Imported", "Problems", "import_meshes", "propose"]
+
+Progress = Callable[[int, int], None]
+"""Called with (cases done, cases in all)."""
+LOOKED_AT = 5
+"""Files in which a named array is looked for before its shape is taken to be unknown."""
+
+
+@dataclass(frozen=True)
+class Imported:
+    """What an import has made."""
+
+    path: Path
+    counts: Mapping[str, int]
+    """Cases of each split."""
+    recipe: Recipe
+    notes: tuple[str, ...]
+    """What the user should know, one line each."""
+
+
+def import_meshes(
+    source: str | Path,
+    out: Path,
+    inputs: Sequence[str] = (),
+    targets: Sequence[str] = (),
+    globals_table: Path | None = None,
+    derive: Sequence[Derived] = (),
+    workers: int | None = None,
+    progress: Progress = lambda done, total: None,
+) -> Imported:
+    """Import every case of a file, a folder or a glob into `out`.
+
+    Args:
+        source: Where the files are.
+        out: The HDF5 file to write.
+        inputs: Arrays that the model is given.
+        targets: Arrays that it is to predict.
+        globals_table: A table of parameters: the case in the first column, numbers in the others.
+        derive: Features that follow from the cells.
+        workers: Processes (default: one for each core).
+        progress: Told of each case.
+
+    Raises:
+        Problems: All that is wrong with the files, one line each.
+    """
+    _check_request(source, targets, derive, workers)
+    paths = find_cases(source, [p for p in (out, globals_table) if p is not None])
+    table = None if globals_table is None else read_globals(globals_table)
+    names = case_names(paths)
+    rows, problems = _parameters(paths, names, table)
+    pool = shared_pool(min(workers or os.cpu_count() or 1, len(paths)))
+    recipe, notes = _settle(pool, paths, inputs, targets, derive, table)
+    folder = out.with_name(out.name + ".parts")
+    jobs = [Job.of(path, recipe, row, folder) for path, row in zip(paths, rows, strict=True)]
+    outcomes = _run(pool, jobs, progress)
+    problems += [line for outcome in outcomes if isinstance(outcome, LrsaError) for line in _lines(outcome)]
+    made = [outcome for outcome in outcomes if isinstance(outcome, Outcome)]
+    problems += _unlike(paths, outcomes)
+    if problems:
+        raise Problems(problems)
+    splits = split_by_case(Parts(jobs, made, recipe))
+    stored = {split: [names[int(i)] for i in part.chosen] for split, part in splits.items()}  # pyright: ignore[reportAttributeAccessIssue]
+    write_dataset(out, splits, _schema(source, out, recipe, made, stored))
+    shutil.rmtree(folder, ignore_errors=True)
+    counts = {split: len(part) for split, part in splits.items()}
+    return Imported(out, counts, recipe, (*notes, *_warnings(names, made)))
+
+
+def _check_request(
+    source: str | Path, targets: Sequence[str], derive: Sequence[str], workers: int | None
+) -> None:
+    if workers is not None and workers < 1:
+        raise LrsaError(f"cannot import with {workers} workers: from 1 on")
+    if not targets:
+        raise LrsaError(
+            f"no target named. Add --targets, e.g. p,U; `lrsa data import {source}` lists the arrays"
+        )
+    known = get_args(Derived)
+    for name in derive:
+        if name not in known:
+            raise LrsaError(
+                f'no derived feature "{name}".{nearest(name, known)} Known are {", ".join(known)}'
+            )
+
+
+def _parameters(
+    paths: Sequence[Path], names: Sequence[str], table: Parameters | None
+) -> tuple[list[np.ndarray | None], list[str]]:
+    """The row of every case in the table, and what is wrong with them."""
+    if table is None:
+        return [None] * len(paths), []
+    rows: list[np.ndarray | None] = []
+    problems = []
+    for path, name in zip(paths, names, strict=True):
+        row = table.of(labels_of(path, name))
+        if row is None:
+            problems.append(f'{table.path} has no row for "{name}" ({path}). Add it, or leave the file out')
+        elif not np.isfinite(row).all():
+            column = table.names[int((~np.isfinite(row)).argmax())]
+            problems.append(f'{table.path} has no number in column "{column}" for "{name}"')
+            row = None  # told of once is enough: the file itself may be fine
+        rows.append(row)
+    return rows, problems
+
+
+def _settle(
+    pool: ReaderPool,
+    paths: Sequence[Path],
+    inputs: Sequence[str],
+    targets: Sequence[str],
+    derive: Sequence[Derived],
+    table: Parameters | None,
+) -> tuple[Recipe, list[str]]:
+    """Where the cases live and how many channels the arrays have, from the first files that tell."""
+    wanted = list(dict.fromkeys([*inputs, *targets]))
+    on_points: dict[str, int] = {}
+    on_cells: dict[str, int] = {}
+    for path in paths[:LOOKED_AT]:
+        try:
+            summary: Summary = pool.one(Call(summarise, (path,), path))
+        except LrsaError:
+            continue  # told of when all files are read
+        for array in summary.arrays:
+            where = on_points if array.location == "point" else on_cells
+            where.setdefault(array.name, array.components)
+        if all(name in on_points or name in on_cells for name in wanted):
+            break
+    there = [name for name in wanted if name in on_points or name in on_cells]
+    all_on_points = all(name in on_points for name in there)
+    location = "cell" if not all_on_points and all(name in on_cells for name in there) else "point"
+    first, second = (on_cells, on_points) if location == "cell" else (on_points, on_cells)
+    channels = {name: first.get(name) or second[name] for name in there}
+    averaged = [name for name in there if location == "point" and name not in on_points]
+    notes = []
+    if averaged:
+        notes.append(
+            f"{', '.join(averaged)}: cell arrays, averaged to the points, where the other arrays are"
+        )
+    if location == "cell":
+        notes.append("all named arrays are those of cells: the cases live at the centres of their cells")
+    columns = () if table is None else table.names
+    return Recipe(tuple(inputs), tuple(targets), tuple(derive), columns, location, channels), notes
+
+
+def _run(pool: ReaderPool, jobs: Sequence[Job], progress: Progress) -> list[Outcome | LrsaError]:
+    outcomes: list[Any] = [None] * len(jobs)
+    for i, job in enumerate(jobs):
+        outcomes[i] = found(job)
+    missing = [i for i, outcome in enumerate(outcomes) if outcome is None]
+    done = len(jobs) - len(missing)
+    progress(done, len(jobs))
+    for k, outcome in pool.run([Call(Job.make, (jobs[i],), jobs[i].path) for i in missing]):
+        outcomes[missing[k]] = outcome
+        done += 1
+        progress(done, len(jobs))
+    return outcomes
+
+
+def _unlike(paths: Sequence[Path], outcomes: Sequence[Outcome | LrsaError]) -> list[str]:
+    """Cases whose shape is not that of the first."""
+    made = [(path, o) for path, o in zip(paths, outcomes, strict=True) if isinstance(o, Outcome)]
+    lines = []
+    for path, outcome in made[1:]:
+        first, reference = made[0]
+        if outcome.dims != reference.dims:
+            lines.append(f"{path} has {outcome.dims} coordinates, but {first} has {reference.dims}")
+        if outcome.frames != reference.frames:
+            lines.append(f"{path} has {_frames(outcome)}, but {first} has {_frames(reference)}")
+    return lines
+
+
+def _frames(outcome: Outcome) -> str:
+    return f"{outcome.frames} times" if outcome.frames else "no times"
+
+
+def _warnings(names: Sequence[str], outcomes: Sequence[Outcome]) -> list[str]:
+    """What is no error, but may be a mistake."""
+    lines = []
+    twice = [(name, o.duplicates) for name, o in zip(names, outcomes, strict=True) if o.duplicates]
+    if twice:
+        name, count = max(twice, key=lambda pair: pair[1])
+        lines.append(
+            f"{len(twice)} of {len(names)} cases have points that coincide (most in {name}: {count})"
+        )
+    varying = sorted({name for outcome in outcomes for name in outcome.varying})
+    if varying:
+        lines.append(f"{', '.join(varying)}: inputs that change in time; their first frame is the input")
+    masked = sum(outcome.masked for outcome in outcomes)
+    if masked:
+        lines.append(f"{masked} of {len(names)} cases know their targets at some of the points only")
+    return lines
+
+
+def _schema(
+    source: str | Path, out: Path, recipe: Recipe, made: Sequence[Outcome], stored: Mapping[str, list[str]]
+) -> Schema:
+    return Schema(
+        out.stem,
+        "imported",
+        "time-conditioned" if made[0].frames else "static",
+        names_of(recipe, made[0].dims),
+        {"recipe": recipe.to_dict(), "source": str(source), "files": len(made), "cases": stored},
+    )
+
+
+def _lines(error: LrsaError) -> list[str]:
+    return error.lines if isinstance(error, Problems) else [str(error)]

@@ -1,0 +1,122 @@
+"""The cases of an import while it runs: built one by one by workers, left in a folder, made alike."""
+
+import json
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass, replace
+from pathlib import Path
+
+import numpy as np
+
+from lrsa import __version__
+from lrsa.data.pointset import PointSet
+from lrsa.data.store import atomic
+from lrsa.mesh.building import build_case, names_of
+from lrsa.mesh.finding import fingerprint
+from lrsa.mesh.reading import read_raw
+from lrsa.mesh.recipe import Recipe
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """What a worker has to say about a case that it has built."""
+
+    points: int
+    dims: int
+    width: int
+    """Points of its largest cell, 0 without cells."""
+    masked: bool
+    frames: int
+    """0 where the case does not change in time."""
+    duplicates: int
+    """Points that coincide with another."""
+    varying: tuple[str, ...]
+    """Inputs that change in time."""
+
+
+@dataclass(frozen=True)
+class Job:
+    """One case to build."""
+
+    path: Path
+    recipe: Recipe
+    parameters: np.ndarray | None
+    part: Path
+    """Where the built case is left."""
+
+    @staticmethod
+    def of(path: Path, recipe: Recipe, parameters: np.ndarray | None, folder: Path) -> "Job":
+        about = json.dumps(recipe.to_dict(), sort_keys=True)
+        row = "" if parameters is None else repr(parameters.tolist())
+        return Job(path, recipe, parameters, folder / f"{fingerprint(path, __version__, about, row)}.npz")
+
+    def make(self) -> Outcome:
+        """Read, check and build the case, and leave it in the folder."""
+        raw = read_raw(self.path)
+        case = build_case(raw, self.recipe, self.parameters)
+        case.check_finite(str(self.path))
+        frames = 0 if raw.times is None else len(raw.times)
+        named = {**raw.cell_data, **raw.point_data}
+        varying = [
+            n for n in self.recipe.inputs if frames and np.shape(named[n])[0] == frames != len(raw.points)
+        ]
+        outcome = Outcome(
+            len(case),
+            case.x.shape[1],
+            0 if case.cells is None else case.cells.shape[1],
+            case.u_mask is not None,
+            frames,
+            _duplicates(case.x),
+            tuple(varying),
+        )
+        said = np.frombuffer(json.dumps(asdict(outcome)).encode(), np.uint8)
+        with atomic(self.part) as temporary, open(temporary, "wb") as file:
+            np.savez(file, outcome=said, **case.arrays())  # pyright: ignore[reportArgumentType]
+        return outcome
+
+
+@dataclass(frozen=True)
+class Parts(Sequence[PointSet]):
+    """The built cases, made alike: cells of one width, a mask in all where one has it."""
+
+    jobs: Sequence[Job]
+    outcomes: Sequence[Outcome]
+    recipe: Recipe
+
+    def __len__(self) -> int:
+        return len(self.jobs)
+
+    def __getitem__(self, index: int) -> PointSet:  # pyright: ignore[reportIncompatibleMethodOverride]
+        with np.load(self.jobs[index].part) as part:
+            arrays = {name: part[name] for name in part.files if name != "outcome"}
+        case = PointSet(**arrays, names=names_of(self.recipe, self.outcomes[index].dims))
+        widths = [outcome.width for outcome in self.outcomes]
+        cells = case.cells if min(widths) else None
+        if cells is not None:
+            missing = max(widths) - cells.shape[1]
+            cells = np.pad(cells, ((0, 0), (0, missing)), constant_values=-1)
+        mask = case.u_mask
+        if mask is None and case.u is not None and any(outcome.masked for outcome in self.outcomes):
+            mask = np.ones(case.u.shape[-2:], bool)
+        return replace(case, cells=cells, u_mask=mask)
+
+
+def found(job: Job) -> Outcome | None:
+    """The outcome that an interrupted import has left."""
+    try:
+        return _outcome_in(job.part)
+    except Exception:  # whatever is wrong with a left part: it is made again
+        return None
+
+
+def _outcome_in(part: Path) -> Outcome:
+    with np.load(part) as file:
+        values = json.loads(bytes(file["outcome"]))
+    return Outcome(**{**values, "varying": tuple(values["varying"])})
+
+
+def _duplicates(x: np.ndarray) -> int:
+    """Points that coincide with an earlier one. That there are none, hashes mostly tell at once."""
+    bits = np.ascontiguousarray(x + np.float32(0)).view(np.uint32).astype(np.uint64)
+    factors = np.array([0x9E3779B97F4A7C15, 0xC2B2AE3D27D4EB4F, 0x165667B19E3779F9], np.uint64)
+    hashes = (bits * factors[: x.shape[1]]).sum(1, dtype=np.uint64)
+    return 0 if len(np.unique(hashes)) == len(x) else len(x) - len(np.unique(x, axis=0))

@@ -1,0 +1,181 @@
+"""Readers in processes of their own: whatever a damaged file does to one of them, the program goes on.
+
+VTK and HDF5 may abort, hang or ask for all the memory when a file is broken. A few persistent workers read;
+one that dies or takes too long is replaced, and the file it had is named.
+"""
+
+import atexit
+import contextlib
+import os
+import signal
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cache
+from multiprocessing import get_context
+from multiprocessing.connection import wait
+from pathlib import Path
+from typing import Any
+
+from lrsa.errors import LrsaError
+
+TIMEOUT, SLOWEST = 120.0, 1e6
+"""A file may take so many seconds, and another for every so many bytes."""
+
+
+@dataclass(frozen=True)
+class Call:
+    """A function to run on a file in another process."""
+
+    function: Callable[..., Any]
+    arguments: tuple[Any, ...]
+    path: Path
+    """Named when the process dies."""
+
+
+class ReaderPool:
+    """Worker processes; `run` gives the result of each call, or its error, as they come."""
+
+    def __init__(self, workers: int = 1, timeout: float | None = None) -> None:
+        self.timeout = timeout
+        self._workers = [_Worker() for _ in range(workers)]
+
+    def __enter__(self) -> "ReaderPool":
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def close(self) -> None:
+        for worker in self._workers:
+            worker.stop()
+        self._workers = []
+
+    def run(self, calls: Sequence[Call]) -> Iterator[tuple[int, Any]]:
+        """(index of the call, its result or the LrsaError it ended with), in the order of completion."""
+        waiting = list(enumerate(calls))[::-1]
+        busy: dict[Any, tuple[_Worker, int, float]] = {}
+        idle = list(self._workers)
+        try:
+            while waiting or busy:
+                while idle and waiting:
+                    worker, (index, call) = idle.pop(), waiting.pop()
+                    busy[worker.start(call)] = (worker, index, time.monotonic() + self._allowed(call.path))
+                for connection, late in self._ready(busy):
+                    worker, index, _ = busy.pop(connection)
+                    path = calls[index].path
+                    idle.append(worker)
+                    yield index, worker.timed_out(path) if late else worker.result(path)
+        finally:
+            for worker, _, _ in busy.values():  # nobody waits for these any more
+                worker.stop(kill=True)
+
+    @staticmethod
+    def _ready(busy: Mapping[Any, tuple["_Worker", int, float]]) -> list[tuple[Any, bool]]:
+        """Connections that have an answer, or (True) whose time is over."""
+        nearest = min(deadline for _, _, deadline in busy.values())
+        ready = wait(list(busy), timeout=max(0.0, nearest - time.monotonic()))
+        now = time.monotonic()
+        over = [c for c, (_, _, deadline) in busy.items() if deadline <= now and c not in ready]
+        return [(c, False) for c in ready] + [(c, True) for c in over]
+
+    def one(self, call: Call) -> Any:
+        """The result of a single call; its error is raised."""
+        ((_, result),) = self.run([call])
+        if isinstance(result, LrsaError):
+            raise result
+        return result
+
+    def _allowed(self, path: Path) -> float:
+        if self.timeout is not None:
+            return self.timeout
+        size = path.stat().st_size if path.is_file() else 0
+        return TIMEOUT + size / SLOWEST
+
+
+@cache
+def shared_pool(workers: int = 1) -> ReaderPool:
+    """The workers of this program, kept until it ends: they take a second to start."""
+    pool = ReaderPool(workers)
+    atexit.register(pool.close)
+    return pool
+
+
+class _Worker:
+    """One process, started when it is first needed."""
+
+    def __init__(self) -> None:
+        self.process: Any = None
+        self.connection: Any = None
+
+    def start(self, call: Call) -> Any:
+        """Hand over a call; the connection on which its result will come."""
+        if self.process is None or not self.process.is_alive():
+            self.stop()
+            context = get_context("spawn")
+            self.connection, theirs = context.Pipe()
+            self.process = context.Process(target=_serve, args=(theirs,), daemon=True)
+            self.process.start()
+            theirs.close()
+        self.connection.send(call)
+        return self.connection
+
+    def result(self, path: Path) -> Any:
+        try:
+            return self.connection.recv()
+        except (EOFError, OSError):
+            self.stop()
+            return LrsaError(f"{path} crashed its reader: the file is damaged, or too large for the memory")
+
+    def timed_out(self, path: Path) -> LrsaError:
+        self.stop(kill=True)
+        return LrsaError(f"{path} was not read in time: the file is damaged, or on a very slow disk")
+
+    def stop(self, kill: bool = False) -> None:
+        if self.process is None:
+            return
+        if kill:
+            self.process.kill()
+        self.connection.close()
+        self.process.join(5)
+        if self.process.is_alive():
+            self.process.kill()
+            self.process.join()
+        self.process = self.connection = None
+
+
+def _serve(connection: Any) -> None:
+    """The life of a worker: it ends when the pipe does, so it does not outlive the program."""
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    _keep_quiet()
+    _limit_memory()
+    while True:
+        try:
+            call = connection.recv()
+        except (EOFError, OSError):
+            os._exit(0)  # VTK takes long to leave in order
+        try:
+            answer = call.function(*call.arguments)
+        except LrsaError as error:
+            answer = error
+        except Exception as error:
+            reason = " ".join(str(error).split())[:160]
+            answer = LrsaError(f"{call.path} is not readable ({type(error).__name__}: {reason})")
+        connection.send(answer)
+
+
+def _keep_quiet() -> None:
+    """Readers write to the console from C++; what matters comes back as an error."""
+    nowhere = os.open(os.devnull, os.O_WRONLY)
+    for stream in (1, 2):
+        os.dup2(nowhere, stream)
+
+
+def _limit_memory() -> None:
+    """A damaged size field must not take the machine's memory: a worker may have half of it."""
+    with contextlib.suppress(ImportError, ValueError, OSError, AttributeError):
+        import resource
+
+        memory = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
+        _, hard = resource.getrlimit(resource.RLIMIT_AS)
+        resource.setrlimit(resource.RLIMIT_AS, (max(memory // 2, 4 << 30), hard))

@@ -1,0 +1,160 @@
+"""What a folder holds, before anything is chosen: files, arrays and tables, and a command to start from."""
+
+import os
+import shlex
+from collections import Counter
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Literal
+
+import numpy as np
+
+from lrsa.errors import LrsaError
+from lrsa.mesh.building import components
+from lrsa.mesh.cells import DIMENSIONS
+from lrsa.mesh.finding import case_names, find_cases, is_openfoam, labels_of, tables_in
+from lrsa.mesh.pool import Call, shared_pool
+from lrsa.mesh.reading import read_raw
+from lrsa.mesh.recipe import RawCase
+from lrsa.mesh.tables import Parameters, read_globals
+
+HELPERS = ("vtkOriginalPointIds", "vtkOriginalCellIds", "vtkGhostType", "Normals", "TimeValue")
+"""Arrays that programs leave behind."""
+
+
+@dataclass(frozen=True)
+class ArrayInfo:
+    """One array of one file."""
+
+    name: str
+    location: Literal["point", "cell"]
+    components: int
+    low: float
+    high: float
+    partial: bool
+    """Whether it is NaN somewhere."""
+    whole: bool
+    """Whether it holds integers: numbers of things rather than fields."""
+
+
+@dataclass(frozen=True)
+class Summary:
+    """One file."""
+
+    points: int
+    cells: int
+    dimension: int
+    """Of its cells, 0 where there are none, -1 where nothing can be derived from them."""
+    frames: int
+    arrays: tuple[ArrayInfo, ...]
+
+
+def summarise(path: Path) -> Summary:
+    """Read a file and describe it."""
+    raw = read_raw(path)
+    cells = 0 if raw.cells is None else len(raw.cells)
+    kinds = set() if raw.cell_types is None else set(raw.cell_types.tolist())
+    dimension = max((DIMENSIONS[kind] for kind in kinds), default=0) if kinds <= set(DIMENSIONS) else -1
+    arrays = [_info(raw, name, v, "point", len(raw.points)) for name, v in raw.point_data.items()]
+    arrays += [_info(raw, name, v, "cell", cells) for name, v in raw.cell_data.items()]
+    frames = 0 if raw.times is None else len(raw.times)
+    return Summary(len(raw.points), cells, dimension, frames, tuple(arrays))
+
+
+def propose(
+    source: str | Path,
+    workers: int | None = None,
+    progress: Callable[[int, int], None] = lambda done, total: None,
+) -> str:
+    """What was found, and a complete command; `progress` is told of (files read, files in all)."""
+    paths = find_cases(source)
+    pool = shared_pool(min(workers or os.cpu_count() or 1, len(paths)))
+    found: dict[int, Summary | LrsaError] = {}
+    progress(0, len(paths))
+    for i, summary in pool.run([Call(summarise, (path,), path) for path in paths]):
+        found[i] = summary
+        progress(len(found), len(paths))
+    results = [found[i] for i in range(len(paths))]
+    read = [result for result in results if isinstance(result, Summary)]
+    broken = [str(result) for result in results if isinstance(result, LrsaError)]
+    if not read:
+        raise LrsaError(f"none of the {len(paths)} files can be read; the first: {broken[0]}")
+    tables = tables_in(source, paths)
+    lines = [_files(paths), _sizes(read), "arrays:", *_arrays(read)]
+    lines += ["tables:", *(f"  {table}" for table in tables)] if tables else []
+    lines += ["not readable:", *(f"  {line}" for line in broken)] if broken else []
+    return (
+        "\n".join([*lines, "", "A command to start from (move what the model is given to --inputs):"])
+        + f"\n  {_command(source, paths, read, tables)}"
+    )
+
+
+def _info(
+    raw: RawCase, name: str, values: np.ndarray, location: Literal["point", "cell"], count: int
+) -> ArrayInfo:
+    finite = values[np.isfinite(values)]
+    low, high = (float(finite.min()), float(finite.max())) if finite.size else (np.nan, np.nan)
+    whole = values.dtype.kind in "biu"
+    return ArrayInfo(
+        name, location, components(raw, values, count), low, high, finite.size < values.size, whole
+    )
+
+
+def _files(paths: Sequence[Path]) -> str:
+    kinds = Counter("OpenFOAM" if is_openfoam(p) else p.suffix.lower() or "HDF5 group" for p in paths)
+    counted = ", ".join(f"{count} {kind}" for kind, count in kinds.most_common())
+    return f"{len(paths)} {'case' if len(paths) == 1 else 'cases'} ({counted})"
+
+
+def _sizes(read: Sequence[Summary]) -> str:
+    parts = [f"points: {_span([s.points for s in read])}"]
+    if any(s.cells for s in read):
+        parts.append(f"cells: {_span([s.cells for s in read])}")
+    if any(s.frames for s in read):
+        parts.append(f"times: {_span([s.frames for s in read])}")
+    return "   ".join(parts)
+
+
+def _span(values: Sequence[int]) -> str:
+    return str(min(values)) if min(values) == max(values) else f"{min(values)} to {max(values)}"
+
+
+def _arrays(read: Sequence[Summary]) -> list[str]:
+    lines = []
+    for name, location in dict.fromkeys((a.name, a.location) for s in read for a in s.arrays):
+        mine = [a for s in read for a in s.arrays if (a.name, a.location) == (name, location)]
+        low = min((a.low for a in mine if a.low == a.low), default=np.nan)
+        high = max((a.high for a in mine if a.high == a.high), default=np.nan)
+        count = _span([a.components for a in mine])
+        where = "" if len(mine) == len(read) else f", in {len(mine)} of {len(read)} files"
+        partly = ", not everywhere" if any(a.partial for a in mine) else ""
+        plural = "component" if count == "1" else "components"
+        lines.append(f"  {name}: {location} array, {count} {plural}, {low:.4g} to {high:.4g}{partly}{where}")
+    return lines or ["  none"]
+
+
+def _command(
+    source: str | Path, paths: Sequence[Path], read: Sequence[Summary], tables: Sequence[Path]
+) -> str:
+    fields = [a for a in read[0].arrays if a.name not in HELPERS and not a.whole]
+    location = "point" if any(a.location == "point" for a in fields) else "cell"
+    targets = list(dict.fromkeys(a.name for a in fields if a.location == location)) or ["NAME"]
+    words = ["lrsa", "data", "import", str(source), "--out", "my.h5", "--targets", ",".join(targets)]
+    table = next((table for table in tables if _is_of(table, paths)), None)
+    if table is not None:
+        words += ["--globals", str(table)]
+    if all(s.dimension > 0 for s in read):
+        words += ["--derive", "measure"]
+    return shlex.join(words)
+
+
+def _is_of(table: Path, paths: Sequence[Path]) -> bool:
+    """Whether a table has a row for every case."""
+    try:
+        parameters: Parameters = read_globals(table)
+    except LrsaError:
+        return False
+    return all(
+        parameters.of(labels_of(p, n)) is not None for p, n in zip(paths, case_names(paths), strict=True)
+    )

@@ -1,0 +1,125 @@
+"""The part of the report that looks at single cases: pictures of some, a scatter of many."""
+
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+
+from lrsa.data.pointset import PointSet
+from lrsa.data.store import Dataset
+from lrsa.evaluation.evaluate import predict_case, target_names, truth
+from lrsa.evaluation.outcome import Evaluation
+from lrsa.report import page
+from lrsa.report.figures import comparison, draw_comparison, draw_scatter
+from lrsa.report.pictures import Picture, draw_pictures, png
+from lrsa.report.printing import number
+from lrsa.training.config import RunConfig
+from lrsa.training.protocols import protocol
+from lrsa.training.surrogate import Surrogate, load
+
+FIELDS = 6
+"""Fields of which pictures are drawn."""
+SCATTERED, DOTS = 24, 4000
+"""Cases and points of the scatter."""
+
+
+@dataclass(frozen=True)
+class Cases:
+    """The evaluated cases, predicted again one by one."""
+
+    run: Path
+    config: RunConfig
+    evaluation: Evaluation
+    data: Dataset
+    surrogate: Surrogate
+
+    @staticmethod
+    def of(run: Path, config: RunConfig, evaluation: Evaluation) -> "Cases":
+        data = Dataset(Path(evaluation.path), "test")
+        return Cases(run, config, evaluation, data, load(run, evaluation.weights))
+
+    def pictures(self) -> str:
+        """Best, median and worst test case on their mesh, for each field."""
+        chosen = _chosen(self.evaluation)
+        predicted = [self._predict(index) for index in chosen.values()]
+        names = target_names(self.config, len(self.evaluation.fields))
+        channels = range(min(FIELDS, len(names)))
+        rows = [[comparison(c, u[:, k], p[:, k], k) for c, u, p in predicted] for k in channels]
+        images = iter(draw_pictures([picture for field in rows for row in field for picture in row]))
+        parts = []
+        for channel, field in enumerate(rows):
+            drawn = [[next(images) for _ in row] for row in field]
+            path, name = self.run / "figures" / f"cases-{channel}.png", names[channel]
+            labels = [f"{label}: {self.evaluation.per_case[i]:.3g}" for label, i in chosen.items()]
+            draw_comparison(path, labels, field, [image for row in drawn for image in row], name)
+            shown = self._titled(name)
+            whole = "".join(
+                _article(label, self.evaluation, index, shown, row, panels)
+                for (label, index), row, panels in zip(chosen.items(), field, drawn, strict=True)
+            )
+            parts.append(whole if len(names) == 1 else page.fold(shown, whole, opened=channel == 0))
+        if len(names) > FIELDS:
+            parts.append(page.text(f"The first {FIELDS} of {len(names)} fields are drawn."))
+        return "".join(parts)
+
+    def scatter(self) -> list[str]:
+        """Predicted against true values of each field, at random points of cases of every error."""
+        order = _ranked(self.evaluation)
+        few = order[np.unique(np.linspace(0, len(order) - 1, SCATTERED).astype(int))]
+        drawn = [self._predict(int(index)) for index in few]
+        charts, rng = [], np.random.default_rng(0)
+        for channel, name in enumerate(target_names(self.config, len(self.evaluation.fields))[:FIELDS]):
+            true, predicted = [], []
+            for case, u, p in drawn:
+                known = np.ones(len(case), bool) if case.u_mask is None else case.u_mask[:, channel]
+                some = rng.permutation(np.flatnonzero(known))[: DOTS // len(drawn)]
+                true.append(u[some, channel])
+                predicted.append(p[some, channel])
+            path = self.run / "figures" / f"scatter-{channel}.png"
+            draw_scatter(path, np.concatenate(true), np.concatenate(predicted), self._titled(name))
+            count = sum(map(len, true))
+            words = f"{name} at {count} random points of {len(drawn)} test cases; on the line it is exact."
+            charts.append(page.chart(path, f"predicted against true {name}", words))
+        return charts
+
+    def _titled(self, name: str) -> str:
+        unit = self.config.schema.names.units.get(name, "")
+        return f"{name} [{unit}]" if unit and unit != "1" else name
+
+    def _predict(self, index: int) -> tuple[PointSet, np.ndarray, np.ndarray]:
+        """A case, its truth and its prediction (N, o); of frames the last."""
+        how = protocol(self.config.schema.protocol)
+        case = self.data[index].strided(self.evaluation.stride)
+        u, p = truth(how, case), predict_case(self.surrogate, how, case, self.config.train.weights)
+        return (case, u[-1], p[-1]) if u.ndim == 3 else (case, u, p)
+
+
+def _article(
+    label: str, evaluation: Evaluation, index: int, name: str, row: list[Picture], images: list[np.ndarray]
+) -> str:
+    case, (first, _, error) = evaluation.table[index], row
+    figures = "".join(
+        page.picture(png(image), f"{title} of {name} on {case.name}", title)
+        for image, title in zip(images, ("truth", "prediction", "|error|"), strict=True)
+    )
+    share = error.high / ((first.high - first.low) or 1.0)
+    scales = page.scale("field", first.low, first.high, f"{name}, truth and prediction")
+    scales += page.scale("error", 0.0, error.high, f"|error|, up to {share:.1%} of the range of the truth")
+    head = f"<h3>{label.capitalize()}<span>{page.html.escape(case.name)}</span></h3>"
+    facts = page.text(f"relative L2 {number(case.relative_l2)} · {case.points} points", "facts")
+    return (
+        f"<article>{head}{facts}<div class=panels>{figures}<div class=scales>{scales}</div></div></article>"
+    )
+
+
+def _chosen(evaluation: Evaluation) -> dict[str, int]:
+    order = [int(i) for i in _ranked(evaluation)]
+    chosen = {"best": order[0], "median": order[len(order) // 2], "worst": order[-1]}
+    different = {index: label for label, index in reversed(chosen.items())}
+    return {label: index for index, label in reversed(different.items())}
+
+
+def _ranked(evaluation: Evaluation) -> np.ndarray:
+    """The cases from the best to the worst, without those that have no error."""
+    errors = np.array(evaluation.per_case)
+    return np.argsort(errors, kind="stable")[: max(1, int((~np.isnan(errors)).sum()))]

@@ -1,0 +1,78 @@
+"""An evaluation in words and tables, for the console."""
+
+import math
+from pathlib import Path
+
+from rich.table import Table
+
+from lrsa.console import console
+from lrsa.data.catalogue import CATALOGUE
+from lrsa.evaluation.metrics import DEFINITIONS, LABELS
+from lrsa.evaluation.outcome import Evaluation
+from lrsa.training.config import RunConfig
+
+WORST = 5
+"""Cases that are listed by name."""
+
+
+def print_evaluation(run: Path, evaluation: Evaluation) -> None:
+    """The headline beside the null baselines, then per field, the worst cases, other samplings."""
+    about = f"{evaluation.cases} test cases of {evaluation.points} points"
+    console.print(f"{run}: {about}, {evaluation.data} ({evaluation.source})")
+    for table in tables(RunConfig.load(run), evaluation):
+        console.print(table)
+
+
+def summary_rows(config: RunConfig, evaluation: Evaluation) -> list[tuple[str, str]]:
+    """The headline: test error beside what knows nothing."""
+    if not evaluation.fields:
+        return [("test relative L2", "unknown: these cases have no truth")]
+    rows = [("test relative L2", number(evaluation.relative_l2))]
+    rows += [(f"null baseline: {name}", number(value)) for name, value in evaluation.nulls.items()]
+    benchmark = CATALOGUE.get(config.schema.name)
+    if benchmark is not None and config.scale is not None:
+        rows.append(("the paper's LRSA, official data, paper scale", number(benchmark.paper_error)))
+    return rows
+
+
+def tables(config: RunConfig, evaluation: Evaluation) -> list[Table]:
+    """What `lrsa evaluate` prints."""
+    summary = Table(show_header=False)
+    for name, value in summary_rows(config, evaluation):
+        summary.add_row(name, value)
+    made = [summary]
+    if evaluation.fields:
+        made += [*_fields(evaluation), _worst(evaluation)]
+    if evaluation.samplings:
+        table = Table("stride", "points", "relative L2", "self-consistency", title="At other samplings")
+        for s in evaluation.samplings:
+            table.add_row(str(s.stride), s.points, number(s.relative_l2), number(s.self_consistency))
+        made.append(table)
+    return made
+
+
+def number(value: float, digits: int = 4) -> str:
+    """`0.0361`; a dash where there is none."""
+    return "-" if math.isnan(value) else f"{value:.{digits}f}" if 1e-4 <= abs(value) < 1e4 else f"{value:.3g}"
+
+
+def _fields(evaluation: Evaluation) -> list[Table]:
+    table = Table("field", *LABELS.values(), title="Per field, means over cases")
+    for name, metrics in evaluation.fields.items():
+        table.add_row(name, *(f"{metrics[k]:.4g}" for k in DEFINITIONS))
+    if len(evaluation.fields) == 1:
+        return [table]
+    beside = Table("field", "surrogate", *evaluation.nulls, title="Relative L2 per field")
+    for name, nulls in evaluation.null_fields.items():
+        beside.add_row(name, number(evaluation.fields[name]["relative_l2"]), *map(number, nulls.values()))
+    return [table, beside]
+
+
+def _worst(evaluation: Evaluation) -> Table:
+    rows = evaluation.worst(WORST)
+    table = Table("case", "points", "relative L2", *(f"{name}: max error" for name in evaluation.fields))
+    table.title = "The worst case" if len(rows) == 1 else f"The {len(rows)} worst cases"
+    for row in rows:
+        largest = [f"{metrics['max_error']:.4g}" for metrics in row.fields.values()]
+        table.add_row(row.name, str(row.points), number(row.relative_l2), *largest)
+    return table

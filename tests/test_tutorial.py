@@ -1,0 +1,58 @@
+"""The commands of the tutorial, as they stand there, on fewer cases: VTU folder to predicted VTU."""
+
+import os
+import re
+import shlex
+import subprocess
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+ROOT = Path(__file__).parent.parent
+SMALLER = {"--cases 300": "--cases 12", "--train.epochs 60": "--train.epochs 2"}
+
+
+def commands() -> list[list[str]]:
+    """Every line of the shell blocks of the page, made smaller."""
+    page = (ROOT / "docs" / "tutorial.md").read_text()
+    lines = [line for block in re.findall(r"```sh\n(.*?)```", page, re.S) for line in block.splitlines()]
+    text = "\n".join(lines)
+    for full, small in SMALLER.items():
+        assert full in text
+        text = text.replace(full, small)
+    return [shlex.split(line) for line in text.splitlines()]
+
+
+def run(words: list[str], folder: Path) -> None:
+    program, *rest = words
+    start = {"python": [sys.executable], "lrsa": [sys.executable, "-m", "lrsa.cli"]}[program]
+    rest = [str(ROOT / word) if word.startswith("docs/") else word for word in rest]
+    environment = {**os.environ, "LRSA_HOME": str(folder / "home"), "OMP_NUM_THREADS": "1"}
+    done = subprocess.run(
+        [*start, *rest], cwd=folder, env=environment, capture_output=True, text=True, check=False
+    )
+    assert done.returncode == 0, done.stderr
+
+
+def test_from_a_folder_of_meshes_to_meshes_with_predictions(tmp_path: Path):
+    pyvista = pytest.importorskip("pyvista")
+    assert [words[:2] for words in commands()][-3:] == [
+        ["lrsa", "data"],
+        ["lrsa", "train"],
+        ["lrsa", "predict"],
+    ]
+    for words in commands():
+        run(words, tmp_path)
+    assert (tmp_path / "runs" / "plates" / "report.html").exists()
+    for i in range(4):
+        before = pyvista.read(tmp_path / "new" / f"plate_{i:03d}.vtu")
+        after = pyvista.read(tmp_path / "predicted" / f"plate_{i:03d}.vtu")
+        assert np.array_equal(before.points, after.points)
+        assert np.array_equal(before.cells, after.cells)
+        for name in before.point_data:
+            assert np.array_equal(before.point_data[name], after.point_data[name])
+            error = after.point_data[f"{name}_predicted"] - before.point_data[name]
+            np.testing.assert_allclose(after.point_data[f"{name}_error"], error, atol=1e-5)
+        assert not after.point_data["displacement_predicted"][:, 2].any()
