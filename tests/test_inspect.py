@@ -113,7 +113,7 @@ def test_the_layers_are_seen_with_the_inputs_of_the_prediction(data: Path, tmp_p
     model = surrogate.model
     assert isinstance(model, lrsa.NeuralOperator)
     with torch.no_grad():
-        x, f = surrogate.normalise(batch.x, batch.f, context)
+        x, f, context = surrogate.normalise(batch.x, batch.f, context)
         h = model.lift(x, f, context)
         block = model.each_block()[0]
         made = inspect.factors(block.mix, block.norm_mix(h), x, context)

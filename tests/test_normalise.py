@@ -176,3 +176,11 @@ def test_a_case_that_is_not_finite_is_named() -> None:
     cases[2].arrays()["f"][1, 0] = np.nan
     with pytest.raises(LrsaError, match=r"^case 2 has NaN in input a"):
         Normaliser.of(Selection(cases, [3, 2]))
+
+
+@pytest.mark.parametrize("unit", UNITS)
+def test_training_times_become_zero_to_one_whatever_their_unit(unit: float) -> None:
+    times = unit * np.array([2.0, 3.0, 6.0])
+    case = PointSet(np.eye(5, 2), u=np.ones((3, 5, 1)), times=times)
+    mapped = normaliser([case]).time(torch.from_numpy(times.astype(np.float32)))
+    assert_close(mapped, np.array([0.0, 0.25, 1.0]))

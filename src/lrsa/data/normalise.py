@@ -40,9 +40,10 @@ class Moments:
 class Normaliser(nn.Module):
     """Coordinates, features, globals and targets to about unit size, and targets back.
 
-    Features, globals and targets: (v - mean) / deviation per channel. Coordinates: one isotropic map of the
-    training bounding box to [-1, 1] along its longest side, so that shapes stay shapes; axes on which all
-    training points agree are dropped. A target that is constant in training is predicted as that constant.
+    Features, globals and targets: (v - mean) / deviation per channel; a target that is constant in training
+    is predicted as that constant. Coordinates: one isotropic map of the training bounding box to [-1, 1] along
+    its longest side, so that shapes stay shapes; axes on which all training points agree are dropped. Times:
+    the training times to [0, 1], whatever their unit.
     """
 
     x_axes: Tensor
@@ -54,11 +55,13 @@ class Normaliser(nn.Module):
     g_scale: Tensor
     u_shift: Tensor
     u_scale: Tensor
+    t_shift: Tensor
+    t_scale: Tensor
 
     def __init__(self, coords: int, features: int, global_features: int, targets: int, axes: int) -> None:
         super().__init__()
         self.register_buffer("x_axes", torch.arange(axes))
-        for name, size in (("x", coords), ("f", features), ("g", global_features), ("u", targets)):
+        for name, size in (("x", coords), ("f", features), ("g", global_features), ("u", targets), ("t", 1)):
             self.register_buffer(f"{name}_shift", torch.zeros(size))
             self.register_buffer(f"{name}_scale", torch.ones(size))
 
@@ -67,9 +70,11 @@ class Normaliser(nn.Module):
         """The statistics of the training cases; `history` frames of the target count as further features."""
         features, targets, parameters = Moments(), Moments(), Moments()
         low, high = np.inf, -np.inf
+        times: list[float] = []
         for i, case in enumerate(cases):
             case.check_finite(cases.label(i))
             low, high = np.minimum(low, case.x.min(0)), np.maximum(high, case.x.max(0))
+            times += [] if case.times is None else [case.times.min(), case.times.max()]
             if case.f is not None:
                 features.add(case.f)
             if case.globals is not None:
@@ -91,6 +96,9 @@ class Normaliser(nn.Module):
         made._set("f", *f)
         made._set("g", *g)
         made._set("u", *targets.shift_scale(constant=0.0))
+        if times:
+            first, last = min(times), max(times)
+            made._set("t", np.array([first]), np.array([last - first if last > first else 1.0]))
         made.x_axes.copy_(torch.as_tensor(axes))
         return made
 
@@ -103,6 +111,9 @@ class Normaliser(nn.Module):
 
     def parameters_of_case(self, g: Tensor) -> Tensor:
         return (g - self.g_shift) / self.g_scale
+
+    def time(self, t: Tensor) -> Tensor:
+        return (t - self.t_shift) / self.t_scale
 
     def targets(self, u: Tensor) -> Tensor:
         """Normalised -> physical."""

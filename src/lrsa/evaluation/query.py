@@ -112,8 +112,8 @@ def predict_at(surrogate: Surrogate, case: PointSet, query: PointSet, weights: b
     frames = []
     for time in times:
         context = batch.context if time is None else replace(batch.context, time=time)
-        state = encode_streamed(model, *surrogate.normalise(batch.x, batch.f, context), context)
-        x, f = surrogate.normalise(asked.x, asked.f, context)
+        state = encode_streamed(model, *surrogate.normalise(batch.x, batch.f, context))
+        x, f, _ = surrogate.normalise(asked.x, asked.f, context)
         parts = [slice(start, start + CHUNK) for start in range(0, x.shape[1], CHUNK)]
         decoded = [model.decode(state, x[:, p], None if f is None else f[:, p]) for p in parts]
         frames.append(surrogate.normaliser.targets(torch.cat(decoded, dim=1))[0].cpu().numpy())

@@ -1,5 +1,6 @@
 """A trained surrogate: physical units in, physical units out."""
 
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -35,20 +36,23 @@ class Surrogate(nn.Module):
 
     def forward(self, x: Tensor, f: Tensor | None = None, context: Context | None = None) -> Tensor:
         """x (B, N, p), f (B, N, c) -> u (B, N, o), in physical units."""
-        context = context or Context()
-        x, f = self.normalise(x, f, context)
-        return self.normaliser.targets(self.model(x, f, context))
+        return self.normaliser.targets(self.model(*self.normalise(x, f, context or Context())))
 
-    def normalise(self, x: Tensor, f: Tensor | None, context: Context) -> tuple[Tensor, Tensor | None]:
-        """What the model sees: normalised coordinates, and all features side by side."""
+    def normalise(
+        self, x: Tensor, f: Tensor | None, context: Context
+    ) -> tuple[Tensor, Tensor | None, Context]:
+        """What the model sees: all of it normalised, and the features side by side."""
         parts = [] if f is None else [self.normaliser.features(f)]
         needs = requirements(self.model)
-        if context.globals is not None and "globals" not in needs:
+        if context.globals is not None:
             g = self.normaliser.parameters_of_case(context.globals)
-            parts.append(g[:, None].expand(-1, x.shape[1], -1))
-        if context.time is not None and "time" not in needs:
-            parts.append(context.time[:, None, None].expand(-1, x.shape[1], 1))
-        return self.normaliser.coordinates(x), torch.cat(parts, dim=-1) if parts else None
+            context = replace(context, globals=g)
+            parts += [g[:, None].expand(-1, x.shape[1], -1)] if "globals" not in needs else []
+        if context.time is not None:
+            t = self.normaliser.time(context.time)
+            context = replace(context, time=t)
+            parts += [t[:, None, None].expand(-1, x.shape[1], 1)] if "time" not in needs else []
+        return self.normaliser.coordinates(x), torch.cat(parts, dim=-1) if parts else None, context
 
     @torch.inference_mode()
     def predict(
@@ -93,9 +97,8 @@ class Surrogate(nn.Module):
         f = None if f is None else f.to(device)
         if x.shape[1] <= CHUNK or not streams(self.model):
             return self(x, f, context)
-        x, f = self.normalise(x, f, context)
         assert isinstance(self.model, NeuralOperator)
-        return self.normaliser.targets(stream(self.model, x, f, context, CHUNK))
+        return self.normaliser.targets(stream(self.model, *self.normalise(x, f, context), CHUNK))
 
     def check(self, x: Tensor, f: Tensor | None, context: Context | None = None) -> None:
         """Refuse points that do not fit, saying what differs."""
