@@ -41,7 +41,7 @@ class Normaliser(nn.Module):
     """Coordinates, features, globals and targets to about unit size, and targets back.
 
     Features, globals and targets: (v - mean) / deviation per channel; a target that is constant in training
-    is predicted as that constant. Coordinates: one isotropic map of the training bounding box to [-1, 1] along
+    is predicted as it. Coordinates: one isotropic map of the training bounding box to [-1, 1] along
     its longest side, so that shapes stay shapes; axes on which all training points agree are dropped. Times:
     the training times to [0, 1], whatever their unit.
     """
