@@ -107,14 +107,7 @@ class NeuralOperator(nn.Module):
 
     def lift(self, x: Tensor, f: Tensor | None, context: Context) -> Tensor:
         """(B, N, p), (B, N, c) -> (B, N, d)."""
-        given = 0 if f is None else f.shape[-1]
-        if x.shape[-1] != self.coord_dim or given != self.in_features:
-            raise LrsaError(
-                f"the model takes {self.coord_dim} coordinates and {self.in_features} features per point,"
-                f" not {x.shape[-1]} and {given}"
-            )
-        if f is not None and f.shape[:-1] != x.shape[:-1]:
-            raise LrsaError(f"x is of shape {tuple(x.shape)} and f of {tuple(f.shape)}: not the same points")
+        check_points(x, f, self.coord_dim, self.in_features)
         h = self.lift_ffn(self.position(x) if f is None else torch.cat([f, self.position(x)], dim=-1))
         if self.time is not None:
             h = h + self.time(context.need("time", "the time encoding"))
@@ -246,6 +239,18 @@ class Block(nn.Module):
     def _feed(self, g: Tensor, context: Context) -> Tensor:
         normed = self.norm_ffn(g)
         return g + (self.ffn(normed, context) if isinstance(self.ffn, LocalFFN) else self.ffn(normed))
+
+
+def check_points(x: Tensor, f: Tensor | None, coord_dim: int, in_features: int) -> None:
+    """Refuse other channels than a model was made for, and features of other points."""
+    given = 0 if f is None else f.shape[-1]
+    if x.shape[-1] != coord_dim or given != in_features:
+        raise LrsaError(
+            f"the model takes {coord_dim} coordinates and {in_features} features per point,"
+            f" not {x.shape[-1]} and {given}"
+        )
+    if f is not None and f.shape[:-1] != x.shape[:-1]:
+        raise LrsaError(f"x is of shape {tuple(x.shape)} and f of {tuple(f.shape)}: not the same points")
 
 
 def point_ffn(width: int, hidden: int, local: Local) -> nn.Module:

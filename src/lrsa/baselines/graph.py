@@ -23,6 +23,7 @@ from torch.utils.checkpoint import checkpoint
 
 from lrsa.context import Context
 from lrsa.errors import LrsaError
+from lrsa.operator import check_points
 
 CHUNK = 2**24
 """Numbers that one chunk of edges (or of a Fourier basis) may hold: 64 MB in single precision."""
@@ -162,12 +163,7 @@ def mlp(*widths: int) -> nn.Sequential:
 
 def point_features(x: Tensor, f: Tensor | None, coord_dim: int, in_features: int) -> Tensor:
     """[x, f] (B, N, p + c), or a refusal of other channels than the model was made for."""
-    given = 0 if f is None else f.shape[-1]
-    if x.shape[-1] != coord_dim or given != in_features:
-        raise LrsaError(
-            f"the model takes {coord_dim} coordinates and {in_features} features per point,"
-            f" not {x.shape[-1]} and {given}"
-        )
+    check_points(x, f, coord_dim, in_features)
     return x if f is None else torch.cat([x, f], dim=-1)
 
 

@@ -13,7 +13,7 @@ from torch import Tensor, nn
 from lrsa.attention import FFN
 from lrsa.context import Context
 from lrsa.errors import LrsaError
-from lrsa.operator import NeuralOperator
+from lrsa.operator import NeuralOperator, check_points
 from lrsa.template import GlobalMix
 
 
@@ -69,14 +69,7 @@ class TransolverSkeleton(NeuralOperator):
 
     def lift(self, x: Tensor, f: Tensor | None, context: Context) -> Tensor:
         """(B, N, p), (B, N, c) -> (B, N, d)."""
-        given = 0 if f is None else f.shape[-1]
-        if x.shape[-1] != self.coord_dim or given != self.in_features:
-            raise LrsaError(
-                f"the model takes {self.coord_dim} coordinates and {self.in_features} features per point,"
-                f" not {x.shape[-1]} and {given}"
-            )
-        if f is not None and f.shape[:-1] != x.shape[:-1]:
-            raise LrsaError(f"x is of shape {tuple(x.shape)} and f of {tuple(f.shape)}: not the same points")
+        check_points(x, f, self.coord_dim, self.in_features)
         place = self.places(x, context)
         h = self.lift_ffn(place if f is None else torch.cat([place, f], dim=-1))
         if self.placeholder is not None:
