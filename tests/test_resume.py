@@ -56,9 +56,15 @@ def start(*words: object, program: Sequence[str] = ("-m", "lrsa.cli")) -> subpro
     """`lrsa ...` as a process of its own."""
     command = [sys.executable, *program, *map(str, words)]
     environment = {**os.environ, "OMP_NUM_THREADS": "1", "COLUMNS": "120"}
+    pipe = subprocess.PIPE
     return subprocess.Popen(
-        command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env=environment
+        command, stdout=pipe, stderr=pipe, text=True, env=environment, preexec_fn=_hear_control_c
     )
+
+
+def _hear_control_c() -> None:
+    # A shell starts background jobs, and so the tests in them, with SIGINT ignored.
+    signal.signal(signal.SIGINT, signal.SIG_DFL)
 
 
 def stop_when(process: subprocess.Popen[str], ready: Callable[[], bool], how: signal.Signals) -> None:
