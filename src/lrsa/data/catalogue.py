@@ -167,6 +167,43 @@ CATALOGUE: dict[str, Benchmark] = {
             ),
         },
     ),
+    "airfoil": Benchmark(
+        name="airfoil",
+        about="Transonic flow around deformed NACA-0012 airfoils: C-grid -> Mach number, 221 x 51 points",
+        solver="lrsa.solvers.airfoil:Airfoil",
+        version=1,
+        seconds=2.1,
+        fidelities={"default": {"tolerance": 3e-6}, "fast": {"tolerance": 1e-4}},
+        samples=1000,
+        test=200,
+        paper_error=0.0042,
+        scales={
+            "demo": Scale(
+                about="120 cases of 111 x 26 points, solved to 1e-4; width 64, depth 4, rank 32, depthwise",
+                samples=120,
+                test=40,
+                fidelity="fast",
+                stride=2,
+                model=_LOCAL,
+                train={"epochs": 20, "max_lr": 2e-3, "batch_size": 4, "weights": False},
+            ),
+            "cpu": Scale(
+                about="600 cases of 111 x 26 points; width 64, depth 4, rank 32, depthwise",
+                samples=600,
+                test=200,
+                stride=2,
+                model=_LOCAL,
+                train={"epochs": 25, "max_lr": 2e-3, "batch_size": 4, "weights": False},
+            ),
+            "paper": Scale(
+                about="1000 cases of 221 x 51 points, the published configuration",
+                samples=1000,
+                test=200,
+                preset="airfoil",
+                train={"clip": 0.1, "validation": 0.0, "weights": False},
+            ),
+        },
+    ),
 }
 
 

@@ -13,6 +13,7 @@ import h5py
 import numpy as np
 import scipy.io
 
+from lrsa.data.official_airfoil import AIRFOIL, read_airfoil
 from lrsa.data.official_elasticity import read_elasticity
 from lrsa.data.pointset import Names, PointSet
 from lrsa.data.store import Schema, write_dataset
@@ -53,6 +54,7 @@ class Official(NamedTuple):
 
 OFFICIAL: dict[str, Official] = {
     "darcy": Official(tuple(file for file, _ in DARCY.values()), read_darcy),
+    "airfoil": Official(tuple(AIRFOIL.values()), read_airfoil),
     "elasticity": Official(("Random_UnitCell_XY_10.npy", "Random_UnitCell_sigma_10.npy"), read_elasticity),
 }
 
