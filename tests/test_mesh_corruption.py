@@ -7,17 +7,15 @@ from pathlib import Path
 import h5py
 import numpy as np
 import pytest
+import pyvista as pv
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-pv = pytest.importorskip("pyvista")
-pytest.importorskip("pyarrow")
-
-from lrsa.errors import LrsaError  # noqa: E402
-from lrsa.mesh.importing import Problems, import_meshes  # noqa: E402
-from lrsa.mesh.parts import Job  # noqa: E402
-from lrsa.mesh.pool import Call, ReaderPool  # noqa: E402
-from lrsa.mesh.recipe import Recipe  # noqa: E402
+from lrsa.errors import LrsaError
+from lrsa.mesh.importing import Problems, import_meshes
+from lrsa.mesh.parts import Job
+from lrsa.mesh.pool import Call, ReaderPool
+from lrsa.mesh.recipe import Recipe
 
 SUFFIXES = (".vtu", ".npz", ".h5", ".csv")
 

@@ -9,14 +9,12 @@ from typing import Any
 import h5py
 import numpy as np
 import pytest
+import pyvista as pv
 
-pv = pytest.importorskip("pyvista")
-pytest.importorskip("pyarrow")
-
-from lrsa.data.store import Dataset  # noqa: E402
-from lrsa.errors import LrsaError  # noqa: E402
-from lrsa.mesh.importing import Problems, import_meshes, propose  # noqa: E402
-from lrsa.mesh.recipe import Recipe  # noqa: E402
+from lrsa.data.store import Dataset
+from lrsa.errors import LrsaError
+from lrsa.mesh.importing import Problems, import_meshes, propose
+from lrsa.mesh.recipe import Recipe
 
 
 def disc(n: int, radius: float = 1.0, seed: int = 0) -> Any:

@@ -7,20 +7,18 @@ from pathlib import Path
 from typing import Any
 
 import h5py
+import meshio
 import numpy as np
+import pyarrow as pa
 import pytest
+import pyvista as pv
+from pyarrow import parquet
 
-pv = pytest.importorskip("pyvista")
-pa = pytest.importorskip("pyarrow")
-meshio = pytest.importorskip("meshio")
-
-from pyarrow import parquet  # noqa: E402
-
-from lrsa.errors import LrsaError  # noqa: E402
-from lrsa.mesh.finding import case_names, find_cases  # noqa: E402
-from lrsa.mesh.pool import Call, ReaderPool  # noqa: E402
-from lrsa.mesh.reading import blocks_of, open_mesh, read_raw, read_raw_safely, times_of  # noqa: E402
-from lrsa.mesh.tables import read_globals  # noqa: E402
+from lrsa.errors import LrsaError
+from lrsa.mesh.finding import case_names, find_cases
+from lrsa.mesh.pool import Call, ReaderPool
+from lrsa.mesh.reading import blocks_of, open_mesh, read_raw, read_raw_safely, times_of
+from lrsa.mesh.tables import read_globals
 
 TRIANGLES = np.array([[0, 1, 4], [0, 4, 3], [1, 2, 5], [1, 5, 4]])
 POINTS = np.array([[0, 0, 0], [1, 0, 0], [2, 0, 0.5], [0, 1, 0], [1, 1, 0], [2, 1.5, 0.25]], float)

@@ -8,7 +8,7 @@ import sys
 from pathlib import Path
 
 import numpy as np
-import pytest
+import pyvista
 
 ROOT = Path(__file__).parent.parent
 SMALLER = {"--cases 300": "--cases 12", "--train.epochs 60": "--train.epochs 2"}
@@ -37,7 +37,6 @@ def run(words: list[str], folder: Path) -> None:
 
 
 def test_from_a_folder_of_meshes_to_meshes_with_predictions(tmp_path: Path):
-    pyvista = pytest.importorskip("pyvista")
     assert [words[:2] for words in commands()][-3:] == [
         ["lrsa", "data"],
         ["lrsa", "train"],

@@ -6,10 +6,11 @@ from torch.nn.functional import pad
 from torch.nn.utils.parametrizations import weight_norm as normalise_weight
 
 from lrsa.attention import FFN
-from lrsa.baselines.fno import GridLift, check_channels, index_grid, pad_grid
+from lrsa.baselines.fno import GridLift, index_grid, pad_grid
 from lrsa.context import Context
 from lrsa.mixers.factorised_fourier import FactorisedConvolution
 from lrsa.mixers.fourier import full_grid
+from lrsa.operator import check_points
 
 PRESETS: dict[str, dict[str, object]] = {
     "navier-stokes": {
@@ -97,7 +98,7 @@ class FFNO(nn.Module):
     def forward(self, x: Tensor, f: Tensor | None = None, context: Context | None = None) -> Tensor:
         """x (B, N, p), f (B, N, c) or None -> u (B, N, o), N the points of the grid."""
         grid = full_grid(context or Context(), "F-FNO")
-        check_channels(self.coord_dim, self.in_features, x, f)
+        check_points(x, f, self.coord_dim, self.in_features)
         inputs = [x] if f is None else [x, f]
         if self.index_grid_input:
             inputs.append(index_grid(grid).to(x).expand(len(x), -1, -1))

@@ -7,8 +7,8 @@ from torch.nn.functional import gelu, pad
 from lrsa.attention import FFN
 from lrsa.context import Context
 from lrsa.encoding import TimeEncoding
-from lrsa.errors import LrsaError
 from lrsa.mixers.fourier import SpectralConvolution, full_grid
+from lrsa.operator import check_points
 
 PRESETS: dict[str, dict[str, object]] = {
     "navier-stokes": {"coord_dim": 2, "in_features": 10, "out_features": 1, "width": 64},
@@ -76,22 +76,12 @@ class GridLift(nn.Module):
 
     def forward(self, x: Tensor, f: Tensor | None, context: Context) -> Tensor:
         """(B, N, p), (B, N, c) -> (B, N, d)."""
-        check_channels(self.coord_dim, self.in_features, x, f)
+        check_points(x, f, self.coord_dim, self.in_features)
         if self.reference:
             grid = full_grid(context, "the distance to reference points")
             x = reference_distances(grid, self.reference).to(x).expand(len(x), -1, -1)
         h = self.ffn(x if f is None else torch.cat([x, f], dim=-1))
         return h if self.time is None else h + self.time(context.need("time", "the time encoding"))
-
-
-def check_channels(coord_dim: int, in_features: int, x: Tensor, f: Tensor | None) -> None:
-    """Refuse data of other channels than the model was made for."""
-    given = 0 if f is None else f.shape[-1]
-    if x.shape[-1] != coord_dim or given != in_features:
-        raise LrsaError(
-            f"the model takes {coord_dim} coordinates and {in_features} features per point,"
-            f" not {x.shape[-1]} and {given}"
-        )
 
 
 def reference_distances(grid: tuple[int, int], reference: int) -> Tensor:
