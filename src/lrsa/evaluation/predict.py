@@ -94,11 +94,6 @@ def predict_path(
     return summary
 
 
-def predict_file(run: Path, source: Path, out: Path, inputs: Sequence[str] = ()) -> int:
-    """`predict_path` for one file; the number of cases."""
-    return predict_path(run, source, out, inputs).cases
-
-
 @dataclass(frozen=True)
 class _Job:
     path: Path
