@@ -99,7 +99,8 @@ def main() -> None:
         "",
         *[line for line in (__doc__ or "").splitlines()[4:] if line],
         "",
-        f"`python benchmarks/quadrature_weights.py --cases {options.cases} --epochs {options.epochs}`:",
+        f"`python benchmarks/quadrature_weights.py --cases {options.cases} --epochs {options.epochs}"
+        f" --out {options.out}`:",
         f"test relative L2 over 60 cases, generated, seed 0, lrsa {lrsa.__version__}. Model: {MODEL}.",
         "",
         "| weights | "
