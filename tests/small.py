@@ -15,7 +15,8 @@ from torch import Tensor
 import lrsa
 from lrsa.cli import main
 from lrsa.data.pointset import Names, PointSet
-from lrsa.data.store import Schema, write_dataset
+from lrsa.data.store import Schema
+from lrsa.data.writing import write_dataset
 
 SIDE = 8
 NAMES = Names(("x", "y"), ("a",), ("p",), units={"x": "m", "y": "m", "a": "1", "p": "Pa"})

@@ -26,7 +26,7 @@ from small import (
 
 import lrsa
 from lrsa.cli import main
-from lrsa.data import store
+from lrsa.data import writing
 from lrsa.data.pointset import PointSet
 from lrsa.errors import LrsaError
 from lrsa.parsing import one_line
@@ -421,7 +421,7 @@ def test_a_disk_that_fills_up_is_named_and_nothing_is_left(
     capsys: Capture, data: Path, trained: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     with monkeypatch.context() as patch:
-        patch.setattr(store, "_put", full)
+        patch.setattr(writing, "_put", full)
         line = refusal(capsys, "predict", trained, data, "--out", "out.h5")
         assert "no space left on the disk" in line
     with monkeypatch.context() as patch:

@@ -15,7 +15,8 @@ import lrsa
 from lrsa import registry
 from lrsa.context import Context
 from lrsa.data.pointset import Names, PointSet
-from lrsa.data.store import Dataset, Schema, write_dataset
+from lrsa.data.store import Dataset, Schema
+from lrsa.data.writing import write_dataset
 from lrsa.errors import LrsaError
 from lrsa.evaluation.evaluate import evaluate, parse_strides
 from lrsa.evaluation.metrics import DEFINITIONS

@@ -16,7 +16,8 @@ from cases import NAMES, assert_equal, make_case
 from lrsa.data.catalogue import Benchmark, get
 from lrsa.data.making import Job, case_rng, make_dataset
 from lrsa.data.pointset import Names
-from lrsa.data.store import Dataset, Schema, write_dataset
+from lrsa.data.store import Dataset, Schema
+from lrsa.data.writing import write_dataset
 from lrsa.errors import LrsaError
 
 DARCY = get("darcy")
@@ -229,3 +230,20 @@ def test_a_block_gives_back_the_cases_that_the_solver_made(tmp_path: Path) -> No
         expected = solver.sample(case_rng("darcy", DARCY.version, 5, "test", index))
         assert_equal(job.read(index, solver.names), expected)
     assert Schema() != DARCY.schema("fast", 5)
+
+
+def test_a_second_process_that_makes_the_same_set_is_refused_and_the_first_goes_on(tmp_path: Path) -> None:
+    program, out = tmp_path / "program.py", tmp_path / "made" / "a.h5"
+    program.write_text(PROGRAM)
+    first = subprocess.Popen([sys.executable, str(program), str(out)], start_new_session=True)
+    try:
+        wait_for(lambda: bool(blocks(out.with_name("a.h5.parts"))))
+        with pytest.raises(LrsaError, match=r"^another process is making .*a\.h5\. Wait for it.*$"):
+            make_dataset(DARCY, 2, 1, "fast", 0, 1, out)
+        assert first.poll() is None
+    finally:
+        os.killpg(first.pid, signal.SIGKILL)
+        first.wait()
+    assert out.with_name(".a.h5.lock").exists()
+    make_dataset(DARCY, 2, 1, "fast", 0, 1, out)
+    assert os.listdir(out.parent) == ["a.h5"], "the lock ended with its process"

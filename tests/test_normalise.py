@@ -126,6 +126,15 @@ def test_the_coordinate_map_keeps_shapes_and_fills_the_unit_box(seed: int, width
     assert made.x_scale.unique().numel() == 1
 
 
+def test_other_coordinate_maps_are_what_they_say() -> None:
+    x = np.random.default_rng(0).uniform([0, -3], [10, 1], (50, 2)).astype(np.float32)
+    cases, points = Selection([make_case(0, 50, x=x)], [0]), torch.from_numpy(x)
+    assert torch.equal(Normaliser.of(cases, coordinates="raw").coordinates(points), points)
+    each = Normaliser.of(cases, coordinates="axis").coordinates(points).numpy()
+    assert np.allclose(each.mean(0), 0, atol=1e-5)
+    assert np.allclose(each.std(0), 1, rtol=1e-5)
+
+
 @pytest.mark.parametrize("plane", [0.0, 1.0, -1e6, 1e-7], ids=str)
 def test_an_axis_on_which_all_points_agree_is_dropped(plane: float) -> None:
     cases = [make_case(i, 6) for i in range(3)]

@@ -9,7 +9,8 @@ import pytest
 import scipy.io
 
 from lrsa.data.official import OFFICIAL, read_darcy, recognise
-from lrsa.data.store import open_dataset, write_dataset
+from lrsa.data.store import open_dataset
+from lrsa.data.writing import write_dataset
 from lrsa.errors import LrsaError
 from lrsa.solvers.darcy import Darcy
 

@@ -6,7 +6,8 @@ import numpy as np
 import pytest
 
 from lrsa.data.official_airfoil import AIRFOIL, read_airfoil
-from lrsa.data.store import open_dataset, write_dataset
+from lrsa.data.store import open_dataset
+from lrsa.data.writing import write_dataset
 from lrsa.errors import LrsaError
 from lrsa.solvers.airfoil import Airfoil
 

@@ -6,7 +6,8 @@ import numpy as np
 import pytest
 
 from lrsa.data.official_elasticity import read_elasticity
-from lrsa.data.store import open_dataset, write_dataset
+from lrsa.data.store import open_dataset
+from lrsa.data.writing import write_dataset
 from lrsa.errors import LrsaError
 from lrsa.solvers.elasticity import Elasticity
 

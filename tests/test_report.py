@@ -11,7 +11,8 @@ import pytest
 from small import copy_run, frames, grid_cases, quick, ragged_cases, write
 
 from lrsa.data.pointset import Names, PointSet
-from lrsa.data.store import Schema, write_dataset
+from lrsa.data.store import Schema
+from lrsa.data.writing import write_dataset
 from lrsa.evaluation.evaluate import evaluate
 from lrsa.report.printing import number
 from lrsa.report.report import write_report

@@ -11,7 +11,8 @@ from scipy.spatial import Delaunay
 
 import lrsa
 from lrsa.data.pointset import Names, PointSet
-from lrsa.data.store import Dataset, Schema, write_dataset
+from lrsa.data.store import Dataset, Schema
+from lrsa.data.writing import write_dataset
 from lrsa.evaluation.evaluate import evaluate
 from lrsa.evaluation.metrics import DEFINITIONS, SELF_CONSISTENCY
 from lrsa.evaluation.null import DEFINITIONS as NULLS

@@ -19,7 +19,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from lrsa.data.pointset import Names, PointSet
-from lrsa.data.store import FORMAT, VERSION, Dataset, Schema, Selection, is_path, open_dataset, write_dataset
+from lrsa.data.store import FORMAT, VERSION, Dataset, Schema, Selection, is_path, open_dataset
+from lrsa.data.writing import write_dataset
 from lrsa.errors import LrsaError
 
 SCHEMA = Schema("mine", "official", "autoregressive", NAMES, {"seed": 3, "parameters": {"tau": 0.1}})
@@ -270,7 +271,7 @@ def test_a_disk_that_is_really_full_is_an_error_and_not_a_crash(tmp_path: Path) 
     program = (
         "import sys, numpy as np\n"
         "from lrsa.data.pointset import PointSet\n"
-        "from lrsa.data.store import write_dataset\n"
+        "from lrsa.data.writing import write_dataset\n"
         "cases = [PointSet(np.random.rand(500, 2), u=np.random.rand(500, 1)) for _ in range(100)]\n"
         "try:\n"
         "    write_dataset(sys.argv[1], cases)\n"

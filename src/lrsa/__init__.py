@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from lrsa.data.pointset import Names as Names
     from lrsa.data.pointset import PointSet as PointSet
     from lrsa.data.store import open_dataset as open_dataset
-    from lrsa.data.store import write_dataset as write_dataset
+    from lrsa.data.writing import write_dataset as write_dataset
     from lrsa.errors import LrsaError as LrsaError
     from lrsa.operator import LRSA as LRSA
     from lrsa.operator import NeuralOperator as NeuralOperator
@@ -37,7 +37,7 @@ _HOMES = {
     "Names": "data.pointset",
     "PointSet": "data.pointset",
     "open_dataset": "data.store",
-    "write_dataset": "data.store",
+    "write_dataset": "data.writing",
     "LrsaError": "errors",
     "LRSA": "operator",
     "NeuralOperator": "operator",

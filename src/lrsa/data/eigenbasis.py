@@ -17,8 +17,9 @@ from scipy.sparse.linalg import eigsh
 from scipy.spatial import KDTree
 
 from lrsa.data.pointset import PointSet
-from lrsa.data.store import atomic, data_home
+from lrsa.data.store import data_home
 from lrsa.errors import LrsaError
+from lrsa.files import atomic
 
 VERSION = "1"
 NEIGHBOURS = 30

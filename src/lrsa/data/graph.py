@@ -12,8 +12,9 @@ from typing import Protocol
 import numpy as np
 
 from lrsa.data.pointset import PointSet
-from lrsa.data.store import atomic, data_home
+from lrsa.data.store import data_home
 from lrsa.errors import LrsaError
+from lrsa.files import atomic
 from lrsa.neighbours import near_edges
 
 VERSION = 1

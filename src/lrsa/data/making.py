@@ -9,7 +9,7 @@ import os
 import shutil
 import threading
 import zlib
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import ProcessPoolExecutor, as_completed
 from concurrent.futures.process import BrokenProcessPool
 from dataclasses import dataclass
@@ -20,8 +20,10 @@ import numpy as np
 
 from lrsa.data.catalogue import Benchmark, get
 from lrsa.data.pointset import Names, PointSet
-from lrsa.data.store import Dataset, atomic, write_dataset
+from lrsa.data.store import Dataset, Schema
+from lrsa.data.writing import write_dataset
 from lrsa.errors import LrsaError
+from lrsa.files import alone, atomic
 
 BLOCK = 8
 """Cases that a worker makes and leaves at a time."""
@@ -44,40 +46,53 @@ def make_dataset(
 
     `samples` are training cases; `test` is the published number by default, but no more than `samples`.
     """
-    samples = benchmark.samples if samples is None else samples
-    wanted = {"train": samples, "test": min(samples, benchmark.test) if test is None else test}
     if seed < 0 or (workers is not None and workers < 1):
         raise LrsaError(f"cannot make data with seed {seed} and {workers} workers: from 0 and from 1 on")
+    wanted = _wanted(benchmark, samples, test)
+    path, schema = out or benchmark.path(fidelity, seed), benchmark.schema(fidelity, seed)
+    blocks, tag = path.with_name(path.name + ".parts"), f"{zlib.crc32(schema.to_json().encode()):08x}"
+
+    def missing(have: Mapping[str, Dataset]) -> list[Job]:
+        return [
+            Job(benchmark.name, fidelity, seed, split, start, min(start + BLOCK, n), blocks, tag)
+            for split, n in wanted.items()
+            for start in range(len(have.get(split, ())), n, BLOCK)
+        ]
+
+    if not missing(_earlier(path, schema)):
+        return path
+    with alone(path):
+        have = _earlier(path, schema)  # again: another process may have made it just now
+        if jobs := missing(have):
+            _run(jobs, workers or os.cpu_count() or 1, progress)
+            write_dataset(
+                path, {split: Joined.of(split, have, jobs, schema.names) for split in wanted}, schema
+            )
+            shutil.rmtree(blocks, ignore_errors=True)
+    return path
+
+
+def _wanted(benchmark: Benchmark, samples: int | None, test: int | None) -> dict[str, int]:
+    """The number of cases of each split."""
+    samples = benchmark.samples if samples is None else samples
+    wanted = {"train": samples, "test": min(samples, benchmark.test) if test is None else test}
     if min(wanted.values()) < 1:
         raise LrsaError(
             f"cannot make {samples} training and {wanted['test']} test cases: at least one of each"
         )
-    path = out or benchmark.path(fidelity, seed)
-    schema = benchmark.schema(fidelity, seed)
-    have: dict[str, Dataset] = {}
-    if path.exists():
-        have = {split: Dataset(path, split) for split in wanted}
-        if any(part.schema.to_json() != schema.to_json() for part in have.values()):
-            raise LrsaError(
-                f"{path} was made with other settings or by another version. Remove it, or name another --out"
-            )
-        if all(len(have[split]) >= n for split, n in wanted.items()):
-            return path
-    blocks, tag = path.with_name(path.name + ".parts"), f"{zlib.crc32(schema.to_json().encode()):08x}"
-    jobs = [
-        Job(benchmark.name, fidelity, seed, split, start, min(start + BLOCK, n), blocks, tag)
-        for split, n in wanted.items()
-        for start in range(len(have.get(split, ())), n, BLOCK)
-    ]
-    _run(jobs, workers or os.cpu_count() or 1, progress)
-    names = schema.names
-    write_dataset(
-        path,
-        {s: Joined(have.get(s, ()), [j for j in jobs if j.split == s], names) for s in wanted},
-        schema,
-    )
-    shutil.rmtree(blocks, ignore_errors=True)
-    return path
+    return wanted
+
+
+def _earlier(path: Path, schema: Schema) -> dict[str, Dataset]:
+    """The splits of the file that is there, if one is."""
+    if not path.exists():
+        return {}
+    have = {split: Dataset(path, split) for split in ("train", "test")}
+    if any(part.schema.to_json() != schema.to_json() for part in have.values()):
+        raise LrsaError(
+            f"{path} was made with other settings or by another version. Remove it, or name another --out"
+        )
+    return have
 
 
 def case_rng(benchmark: str, version: int, seed: int, split: str, index: int) -> np.random.Generator:
@@ -134,6 +149,10 @@ class Joined(Sequence[PointSet]):
     earlier: Sequence[PointSet]
     jobs: Sequence[Job]
     names: Names
+
+    @staticmethod
+    def of(split: str, have: Mapping[str, Dataset], jobs: Sequence[Job], names: Names) -> "Joined":
+        return Joined(have.get(split, ()), [job for job in jobs if job.split == split], names)
 
     def __len__(self) -> int:
         return max([len(self.earlier), *(job.stop for job in self.jobs)])

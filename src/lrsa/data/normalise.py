@@ -1,11 +1,16 @@
 """Normalisation by training statistics, kept with the weights."""
 
+from typing import Literal
+
 import numpy as np
 import torch
 from torch import Tensor, nn
 
 from lrsa.data.store import Selection
 
+Coordinates = Literal["box", "axis", "raw"]
+"""How coordinates are normalised: `box` by one map for all axes, `axis` each by its mean and deviation, `raw`
+not at all."""
 SMALLEST = 1e-8
 """What varies less, relative to its size, is constant: units do not matter."""
 
@@ -41,9 +46,9 @@ class Normaliser(nn.Module):
     """Coordinates, features, globals and targets to about unit size, and targets back.
 
     Features, globals and targets: (v - mean) / deviation per channel; a target that is constant in training
-    is predicted as it. Coordinates: one isotropic map of the training bounding box to [-1, 1] along
-    its longest side, so that shapes stay shapes; axes on which all training points agree are dropped. Times:
-    the training times to [0, 1], whatever their unit.
+    is predicted as it. Coordinates, unless a run says otherwise: one isotropic map of the training bounding
+    box to [-1, 1] along its longest side, so that shapes stay shapes; axes on which all training points agree
+    are dropped. Times: the training times to [0, 1], whatever their unit.
     """
 
     x_axes: Tensor
@@ -66,14 +71,15 @@ class Normaliser(nn.Module):
             self.register_buffer(f"{name}_scale", torch.ones(size))
 
     @staticmethod
-    def of(cases: Selection, history: int = 0) -> "Normaliser":
+    def of(cases: Selection, history: int = 0, coordinates: Coordinates = "box") -> "Normaliser":
         """The statistics of the training cases; `history` frames of the target count as further features."""
-        features, targets, parameters = Moments(), Moments(), Moments()
+        points, features, targets, parameters = Moments(), Moments(), Moments(), Moments()
         low, high = np.inf, -np.inf
         times: list[float] = []
         for i, case in enumerate(cases):
             case.check_finite(cases.label(i))
             low, high = np.minimum(low, case.x.min(0)), np.maximum(high, case.x.max(0))
+            points.add(case.x)
             times += [] if case.times is None else [case.times.min(), case.times.max()]
             if case.f is not None:
                 features.add(case.f)
@@ -91,8 +97,7 @@ class Normaliser(nn.Module):
         f, g, u = (m.shift_scale() for m in (features, parameters, targets))
         f = np.concatenate([f, np.tile(u, history)], axis=1)
         made = Normaliser(len(low), f.shape[1], g.shape[1], u.shape[1], len(axes))
-        extent = float(sides.max()) / 2 or 1.0
-        made._set("x", (low + high) / 2, np.full(len(low), extent))
+        made._set("x", *_map(coordinates, low, high, points))
         made._set("f", *f)
         made._set("g", *g)
         made._set("u", *targets.shift_scale(constant=0.0))
@@ -122,3 +127,13 @@ class Normaliser(nn.Module):
     def _set(self, name: str, shift: np.ndarray, scale: np.ndarray) -> None:
         getattr(self, f"{name}_shift").copy_(torch.as_tensor(shift))
         getattr(self, f"{name}_scale").copy_(torch.as_tensor(scale))
+
+
+def _map(how: Coordinates, low: np.ndarray, high: np.ndarray, points: Moments) -> np.ndarray:
+    """(2, p): shift and scale of every coordinate."""
+    if how == "axis":
+        return points.shift_scale()
+    if how == "raw":
+        return np.stack([np.zeros(len(low)), np.ones(len(low))])
+    extent = float((high - low).max()) / 2 or 1.0
+    return np.stack([(low + high) / 2, np.full(len(low), extent)])

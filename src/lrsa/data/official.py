@@ -13,10 +13,14 @@ import h5py
 import numpy as np
 import scipy.io
 
+from lrsa.data.catalogue import get
 from lrsa.data.official_airfoil import AIRFOIL, read_airfoil
 from lrsa.data.official_elasticity import read_elasticity
+from lrsa.data.official_navier_stokes import NAVIER_STOKES, read_navier_stokes
+from lrsa.data.official_pipe import PIPE, read_pipe
 from lrsa.data.pointset import Names, PointSet
-from lrsa.data.store import Schema, write_dataset
+from lrsa.data.store import Schema
+from lrsa.data.writing import write_dataset
 from lrsa.errors import LrsaError
 from lrsa.solvers.darcy import Darcy
 
@@ -56,6 +60,8 @@ OFFICIAL: dict[str, Official] = {
     "darcy": Official(tuple(file for file, _ in DARCY.values()), read_darcy),
     "airfoil": Official(tuple(AIRFOIL.values()), read_airfoil),
     "elasticity": Official(("Random_UnitCell_XY_10.npy", "Random_UnitCell_sigma_10.npy"), read_elasticity),
+    "pipe": Official(tuple(PIPE.values()), read_pipe),
+    "navier-stokes": Official((NAVIER_STOKES,), read_navier_stokes),
 }
 
 
@@ -89,7 +95,7 @@ def import_official(source: Path, out: Path, stride: int | None = None) -> tuple
     splits = row.read(source) if stride is None else row.read(source, stride)
     first = next(iter(splits.values()))[0]
     provenance = {"files": row.files, "stride": stride or "published"}
-    schema = Schema(name, "official", names=first.names, provenance=provenance)
+    schema = Schema(name, "official", get(name).protocol, first.names, provenance)
     write_dataset(out, splits, schema)
     return name, {split: len(cases) for split, cases in splits.items()}
 

@@ -1,12 +1,16 @@
-"""Reader of the published airfoil files: the nodes of the C-grids and the flow there, as numpy arrays."""
+"""Reader of the published airfoil files: the nodes of the C-grids and the flow there, as numpy arrays.
+
+Other benchmarks whose every case has a grid of its own are published in the same three files: `GridFiles`.
+"""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import NamedTuple
 
 import numpy as np
 
-from lrsa.data.pointset import PointSet
+from lrsa.data.pointset import Names, PointSet
 from lrsa.errors import LrsaError
 from lrsa.solvers.airfoil_mesh import NAMES, cell_areas, shared_areas
 
@@ -27,10 +31,58 @@ def read_airfoil(folder: Path, stride: int = 1) -> dict[str, Sequence[PointSet]]
         folder: Where the three files are, or one of the three.
         stride: 1 is the published one: all 221 × 51 nodes.
     """
-    folder = folder.parent if folder.is_file() else folder
-    x, y, q = (_map(folder / file) for file in AIRFOIL.values())
-    _check(folder, x, y, q)
-    return {name: GridsOfTheirOwn(x[part], y[part], q[part, MACH], stride) for name, part in SPLITS.items()}
+    files = GridFiles("airfoil", AIRFOIL, fields=5, target=MACH, smallest=(2 * BEHIND + 1, 2))
+    x, y, u = files.maps(folder)
+    surface = np.zeros(x.shape[1:], bool)
+    surface[BEHIND : x.shape[1] - BEHIND, 0] = True
+    return {
+        split: GridsOfTheirOwn(x[part], y[part], u[part], stride, NAMES, surface)
+        for split, part in SPLITS.items()
+    }
+
+
+class GridFiles(NamedTuple):
+    """Three files of a benchmark: abscissae and ordinates (cases, i, j), fields (cases, fields, i, j)."""
+
+    what: str
+    files: dict[str, str]
+    """By X, Y and Q."""
+    fields: int
+    """How many are published."""
+    target: int
+    """Which of the fields is learned; those behind it may be missing."""
+    smallest: tuple[int, int]
+    """Nodes along each axis, at the least."""
+
+    def maps(self, folder: Path) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+        """(cases, i, j) abscissae, ordinates and target, none of them read; or what is wrong, in one line."""
+        folder = folder.parent if folder.is_file() else folder
+        x, y, q = (_map(folder / file) for file in self.files.values())
+        self._check(folder, x, y, q)
+        return x, y, q[:, self.target]
+
+    def _check(self, folder: Path, x: np.ndarray, y: np.ndarray, q: np.ndarray) -> None:
+        wanted = {
+            "X": "(cases, i, j)",
+            "Y": "(cases, i, j) like X",
+            "Q": f"(cases, {self.fields}, i, j) like X",
+        }
+        right = {
+            "X": x.ndim == 3 and x.shape[1] >= self.smallest[0] and x.shape[2] >= self.smallest[1],
+            "Y": y.shape == x.shape,
+            "Q": q.ndim == 4 and q.shape[1] > self.target and (len(q), *q.shape[2:]) == x.shape,
+        }
+        for axis, array in zip("XYQ", (x, y, q), strict=True):
+            if array.dtype.kind not in "fiu" or not right[axis]:
+                raise LrsaError(
+                    f"{folder / self.files[axis]} holds {array.dtype} of shape {array.shape}, not numbers of"
+                    f" shape {wanted[axis]} as published. {_CURE}"
+                )
+        if len(x) <= SPLITS["test"].start:
+            raise LrsaError(
+                f"the {self.what} files in {folder} hold {len(x)} cases; the test set begins at case"
+                f" {SPLITS['test'].start}. Download them again, as they were published"
+            )
 
 
 @dataclass(frozen=True)
@@ -42,24 +94,26 @@ class GridsOfTheirOwn(Sequence[PointSet]):
     y: np.ndarray
     """(S, I, J) ordinates."""
     u: np.ndarray
-    """(S, I, J) Mach numbers."""
+    """(S, I, J) the target."""
     stride: int
+    names: Names
+    surface: np.ndarray | None = None
+    """(I, J) where the body is."""
 
     def __len__(self) -> int:
         return len(self.x)
 
     def __getitem__(self, index: int) -> PointSet:  # pyright: ignore[reportIncompatibleMethodOverride]
         nodes = np.stack([self.x[index], self.y[index]], axis=-1)
-        grid = nodes.shape[:2]
-        surface = np.zeros(grid, bool)
-        surface[BEHIND : grid[0] - BEHIND, 0] = True
+        # Areas are positive whichever way round the axes are numbered.
+        areas = np.abs(cell_areas(nodes.astype(np.float64)))
         case = PointSet(
             x=nodes.reshape(-1, 2).astype(np.float32),
             u=np.asarray(self.u[index], np.float32).reshape(-1, 1),
-            weights=shared_areas(cell_areas(nodes.astype(np.float64))).ravel().astype(np.float32),
-            surface=surface.ravel(),
-            grid=grid,
-            names=NAMES,
+            weights=shared_areas(areas).ravel().astype(np.float32),
+            surface=None if self.surface is None else self.surface.ravel(),
+            grid=nodes.shape[:2],
+            names=self.names,
         )
         return case.strided(self.stride)
 
@@ -75,23 +129,3 @@ def _map(path: Path) -> np.ndarray:
         raise LrsaError(
             f"{path} is no readable numpy file, truncated or foreign ({reason}). {_CURE}"
         ) from error
-
-
-def _check(folder: Path, x: np.ndarray, y: np.ndarray, q: np.ndarray) -> None:
-    wanted = {"X": "(cases, i, j)", "Y": "(cases, i, j) like X", "Q": "(cases, 5, i, j) like X"}
-    right = {
-        "X": x.ndim == 3 and x.shape[1] > 2 * BEHIND and x.shape[2] > 1,
-        "Y": y.shape == x.shape,
-        "Q": q.ndim == 4 and q.shape[1] > MACH and (len(q), *q.shape[2:]) == x.shape,
-    }
-    for axis, array in zip("XYQ", (x, y, q), strict=True):
-        if array.dtype.kind not in "fiu" or not right[axis]:
-            raise LrsaError(
-                f"{folder / AIRFOIL[axis]} holds {array.dtype} of shape {array.shape}, not numbers of shape"
-                f" {wanted[axis]} as published. {_CURE}"
-            )
-    if len(x) <= SPLITS["test"].start:
-        raise LrsaError(
-            f"the airfoil files in {folder} hold {len(x)} cases; the test set begins at case"
-            f" {SPLITS['test'].start}. Download them again, as they were published"
-        )

@@ -6,7 +6,8 @@ from pathlib import Path
 import h5py
 
 from lrsa.data.pointset import PointSet
-from lrsa.data.store import FORMAT, Dataset, Schema, Selection, write_dataset
+from lrsa.data.store import FORMAT, Dataset, Schema, Selection
+from lrsa.data.writing import write_dataset
 from lrsa.errors import LrsaError
 from lrsa.evaluation.evaluate import predict_case
 from lrsa.evaluation.ranges import Ranges

@@ -26,7 +26,7 @@ from lrsa.mixers.fourier import SpectralConvolution
 from lrsa.template import GlobalMix, LowRankMix
 from lrsa.training.config import RunConfig
 from lrsa.training.protocols import protocol
-from lrsa.training.surrogate import CHUNK, load
+from lrsa.training.surrogate import WHOLE, load
 
 MAPS = 6
 """Latents of a layer that are shown."""
@@ -92,8 +92,8 @@ def inspect_run(
     if not 0 <= case < len(tests):
         raise LrsaError(f"no test case {case}: {tests.path} has {len(tests)}, counted from 0")
     chosen = Selection(tests, [case], config.data.stride if stride is None else stride)[0]
-    if len(chosen) > CHUNK:
-        raise LrsaError(f"the case has {len(chosen)} points, more than {CHUNK}. Take fewer with --stride")
+    if len(chosen) > WHOLE:
+        raise LrsaError(f"the case has {len(chosen)} points, more than {WHOLE}. Take fewer with --stride")
     with _captured(surrogate.model) as seen:
         predict_case(surrogate, protocol(config.schema.protocol), chosen, config.train.weights)
     if not seen.calls:

@@ -8,7 +8,7 @@ from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
 
-from lrsa.data.store import atomic
+from lrsa.files import atomic
 
 
 @dataclass(frozen=True)

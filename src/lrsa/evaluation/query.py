@@ -3,22 +3,20 @@
 import csv
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
-from functools import reduce
 from pathlib import Path
 
 import numpy as np
 import torch
 from scipy.spatial import KDTree
-from torch import Tensor
 
-from lrsa.context import Context
 from lrsa.data.batch import collate
 from lrsa.data.pointset import Names, PointSet
-from lrsa.data.store import atomic
 from lrsa.errors import LrsaError
+from lrsa.files import atomic
 from lrsa.mesh.writing import delimiter
-from lrsa.operator import NeuralOperator, State
-from lrsa.training.surrogate import CHUNK, Surrogate
+from lrsa.operator import NeuralOperator
+from lrsa.streaming import encode_streamed
+from lrsa.training.surrogate import WHOLE, Surrogate
 
 
 @dataclass(frozen=True)
@@ -114,30 +112,10 @@ def predict_at(surrogate: Surrogate, case: PointSet, query: PointSet, weights: b
         context = batch.context if time is None else replace(batch.context, time=time)
         state = encode_streamed(model, *surrogate.normalise(batch.x, batch.f, context))
         x, f, _ = surrogate.normalise(asked.x, asked.f, context)
-        parts = [slice(start, start + CHUNK) for start in range(0, x.shape[1], CHUNK)]
+        parts = [slice(start, start + WHOLE) for start in range(0, x.shape[1], WHOLE)]
         decoded = [model.decode(state, x[:, p], None if f is None else f[:, p]) for p in parts]
         frames.append(surrogate.normaliser.targets(torch.cat(decoded, dim=1))[0].cpu().numpy())
     return np.stack(frames) if batch.times is not None else frames[0]
-
-
-def encode_streamed(
-    model: NeuralOperator, x: Tensor, f: Tensor | None, context: Context, chunk: int = CHUNK
-) -> State:
-    """`model.encode`, chunk by chunk where there are many points; exact, as `lrsa.stream` is."""
-    if x.shape[1] <= chunk:
-        return model.encode(x, f, context)
-    context = context.normalised()
-    parts = [slice(start, start + chunk) for start in range(0, x.shape[1], chunk)]
-    contexts, xs = [context.at(part) for part in parts], [x[:, part] for part in parts]
-    h = [model.lift(xs[i], None if f is None else f[:, part], contexts[i]) for i, part in enumerate(parts)]
-    kept = []
-    for block in model.each_block():
-        partials = (block.partial(*args) for args in zip(h, xs, contexts, strict=True))
-        latents = block.low_rank.process(reduce(lambda a, b: a.merge(b), partials).finish())
-        kept.append(latents)
-        for i in range(len(parts)):
-            h[i] = block.update(h[i], xs[i], contexts[i], latents)
-    return State(tuple(kept), context.of_sample())
 
 
 def _numbers(header: list[str], rows: list[list[str]]) -> dict[str, np.ndarray]:

@@ -16,8 +16,8 @@ from pathlib import Path
 import numpy as np
 
 from lrsa.data.pointset import PointSet
-from lrsa.data.store import atomic
 from lrsa.errors import LrsaError
+from lrsa.files import atomic
 
 FILE = "ranges.json"
 TOLERANCE = 0.01

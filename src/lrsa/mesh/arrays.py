@@ -8,8 +8,8 @@ from pathlib import Path
 import numpy as np
 
 from lrsa.data.pointset import Names, PointSet
-from lrsa.data.store import atomic
 from lrsa.errors import LrsaError
+from lrsa.files import atomic
 
 RESERVED = ("x", "weights", "globals", "grid", "cells", "time")
 

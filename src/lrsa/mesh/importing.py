@@ -14,7 +14,8 @@ from typing import Any, get_args
 
 import numpy as np
 
-from lrsa.data.store import Schema, split_by_case, write_dataset
+from lrsa.data.store import Schema
+from lrsa.data.writing import split_by_case, write_dataset
 from lrsa.errors import LrsaError, nearest
 from lrsa.mesh.building import Problems, names_of
 from lrsa.mesh.finding import case_names, find_cases, labels_of

@@ -9,7 +9,7 @@ import numpy as np
 
 from lrsa import __version__
 from lrsa.data.pointset import PointSet
-from lrsa.data.store import atomic
+from lrsa.files import atomic
 from lrsa.mesh.building import build_case, names_of
 from lrsa.mesh.finding import fingerprint
 from lrsa.mesh.reading import read_raw

@@ -16,8 +16,8 @@ from xml.sax.saxutils import quoteattr
 
 import numpy as np
 
-from lrsa.data.store import atomic
 from lrsa.errors import LrsaError
+from lrsa.files import atomic
 from lrsa.mesh.arrays import read_npz, write_npz
 from lrsa.mesh.tables import ARRAYS, TABLES
 

@@ -88,15 +88,14 @@ def draw_samples(path: Path, cases: Sequence[PointSet]) -> None:
 def sample_pictures(case: PointSet) -> dict[str, Picture]:
     """What a case looks like: its first input and its first target, or only its points."""
     names, made = case.names, {}
+    target = names.targets[0] if names.targets else "target"
     if case.f is not None and case.f.shape[1]:
         made[names.inputs[0] if names.inputs else "input"] = _whole(case, case.f[:, 0])
     elif case.u is not None and case.u.ndim == 3:
-        made[f"{names.targets[0] if names.targets else 'target'}, first frame"] = picture_of(
-            case, case.u[0, :, 0]
-        )
+        made[f"{target}, first frame"] = picture_of(case, case.u[0, :, 0])
     if case.u is not None:
         u = case.u[-1] if case.u.ndim == 3 else case.u
-        made[names.targets[0] if names.targets else "target"] = picture_of(case, u[:, 0])
+        made[target if case.u.ndim == 2 else f"{target}, last frame"] = picture_of(case, u[:, 0])
     return made or {"points": _whole(case, case.x[:, -1])}
 
 

@@ -21,6 +21,8 @@ matplotlib.use("Agg")
 FIELD, ERROR = "viridis", "magma_r"
 """One colour map for fields, one for errors."""
 WIDTH, DPI = 2.8, 180
+FAR = 8
+"""A body is looked at from nearby where the domain is so many times as large."""
 FEW = 6000
 """Triangles up to which the edges of the mesh are drawn."""
 
@@ -151,12 +153,25 @@ def _draw(picture: Picture, surface: Surface | None) -> np.ndarray:
     axes.axis("off")
     if surface is None:
         draw_field(axes, picture)
+        _look_at_body(axes, picture.case)
     else:
         _paint(axes, surface)
     file = io.BytesIO()
     figure.savefig(file, format="rgba", dpi=DPI, transparent=True)
     pixels = round(WIDTH * DPI)
     return _cropped([np.frombuffer(file.getvalue(), np.uint8).reshape(pixels, pixels, 4)])[0]
+
+
+def _look_at_body(axes: Axes, case: PointSet) -> None:
+    """A body in a plane that is a speck in its domain fills a third of the picture."""
+    x = case.x[:, seen_axes(case.x)]
+    if x.shape[1] != 2 or case.surface is None or not case.surface.any():
+        return
+    low, high = x[case.surface].min(0), x[case.surface].max(0)
+    size = float((high - low).max())
+    if 0 < size < np.ptp(x, axis=0).max() / FAR:
+        for bounds, middle in zip((axes.set_xlim, axes.set_ylim), (low + high) / 2, strict=True):
+            bounds(middle - 1.5 * size, middle + 1.5 * size)
 
 
 def _paint(axes: Axes, surface: Surface) -> None:

@@ -9,10 +9,11 @@ from pathlib import Path
 import numpy as np
 
 from lrsa.data.catalogue import CATALOGUE
-from lrsa.data.store import Dataset, atomic
+from lrsa.data.store import Dataset
 from lrsa.evaluation.evaluate import Evaluation, evaluate
 from lrsa.evaluation.metrics import DEFINITIONS, LABELS, SELF_CONSISTENCY
 from lrsa.evaluation.null import DEFINITIONS as NULLS
+from lrsa.files import atomic
 from lrsa.report import page
 from lrsa.report.cases import Cases
 from lrsa.report.datacard import HEAD, about, card_rows, provenance_rows

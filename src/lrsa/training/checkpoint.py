@@ -9,8 +9,8 @@ from safetensors import SafetensorError, safe_open
 from safetensors.torch import save
 from torch import Tensor, nn
 
-from lrsa.data.store import atomic
 from lrsa.errors import LrsaError
+from lrsa.files import atomic
 
 
 @dataclass

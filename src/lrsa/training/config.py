@@ -8,8 +8,10 @@ from dataclasses import asdict, dataclass, field, fields
 from pathlib import Path
 from typing import Any, Literal, get_args
 
-from lrsa.data.store import Schema, atomic
+from lrsa.data.normalise import Coordinates
+from lrsa.data.store import Schema
 from lrsa.errors import LrsaError
+from lrsa.files import atomic
 
 FORMAT = 1
 Precision = Literal["fp32", "bf16", "fp16"]
@@ -37,6 +39,14 @@ class TrainConfig:
     """Precision of the forward and backward pass."""
     weights: bool = True
     """Use the quadrature weights of the points, where the data has them."""
+    chunk: int | None = None
+    """Points at a time, for point sets that do not fit in memory: slower, the same gradient."""
+    checkpoint: bool = False
+    """Keep only the input of each layer for the backward pass: less memory, a fifth slower."""
+    compile: bool = False
+    """Compile the repeated layers; minutes at the start, on the CPU without gain."""
+    coordinates: Coordinates = "box"
+    """Normalisation of coordinates: one map for all axes (box), each by its deviation (axis), none (raw)."""
     seed: int = 0
     """Of the initial weights, the order of the cases and the choice of the validation cases."""
 
@@ -47,12 +57,14 @@ class TrainConfig:
                 if isinstance(value, bool) or not isinstance(value, kind) or not fits(value):
                     option = name.replace("_", "-")
                     raise LrsaError(f"--train.{option} must be {what}, not {value}")
-        if self.precision not in get_args(Precision):
-            raise LrsaError(f"--train.precision is one of {', '.join(get_args(Precision))}")
+        for name, kind in (("precision", Precision), ("coordinates", Coordinates)):
+            if getattr(self, name) not in get_args(kind):
+                raise LrsaError(f"--train.{name} is one of {', '.join(get_args(kind))}")
 
 
 _RANGES: tuple[tuple[tuple[str, ...], type | tuple[type, ...], Callable[[Any], bool], str], ...] = (
     (("epochs", "batch_size"), int, lambda v: v >= 1, "a whole number, at least 1"),
+    (("chunk",), (int, type(None)), lambda v: v is None or v >= 1, "a whole number, at least 1"),
     (("seed",), int, lambda v: v >= 0, "a whole number, at least 0"),
     (("max_lr", "clip"), (int, float), lambda v: 0 < v < math.inf, "a positive number"),
     (("weight_decay", "gradient_weight"), (int, float), lambda v: 0 <= v < math.inf, "a number, at least 0"),

@@ -1,0 +1,91 @@
+"""Files that are never half, and never made by two processes at once."""
+
+import errno
+import fcntl
+import os
+import platform
+import shutil
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+from lrsa.errors import LrsaError
+
+
+@contextmanager
+def atomic(path: Path, size: int = 0) -> Iterator[Path]:
+    """A temporary name that becomes `path` when all went well, and vanishes otherwise."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    free = shutil.disk_usage(path.parent).free
+    if size > free:
+        raise LrsaError(
+            f"no space for {path}: it needs {size / 1e6:.0f} MB, and {free / 1e6:.0f} MB are free"
+        )
+    temporary = path.with_name(f"{_prefix(path)}{os.getpid()}.tmp")
+    try:
+        yield temporary
+        os.replace(temporary, path)
+    finally:
+        temporary.unlink(missing_ok=True)
+
+
+def remove_left(path: Path) -> None:
+    """Remove what processes that were killed in writing `path` have left of it."""
+    if not path.parent.is_dir():
+        return
+    for entry in os.listdir(path.parent):
+        pid = entry.removeprefix(_prefix(path)).removesuffix(".tmp")
+        if entry == f"{_prefix(path)}{pid}.tmp" and pid.isdecimal() and not _alive(int(pid)):
+            path.with_name(entry).unlink(missing_ok=True)
+
+
+@contextmanager
+def alone(path: Path) -> Iterator[None]:
+    """No other process makes `path` meanwhile; one that tries is refused.
+
+    The lock is the system's, on a file beside `path`: it ends with the process, however that ends.
+    """
+    path.parent.mkdir(parents=True, exist_ok=True)
+    name = path.with_name(f".{path.name}.lock")
+    while True:
+        lock = os.open(name, os.O_RDWR | os.O_CREAT, 0o666)
+        try:
+            if not _locked(lock):
+                raise LrsaError(f"another process is making {path}. Wait for it, or name another file")
+            # Its last holder may have removed it before it was locked here.
+            if name.exists() and os.path.samestat(os.fstat(lock), os.stat(name)):
+                try:
+                    yield
+                finally:
+                    name.unlink(missing_ok=True)
+                return
+        finally:
+            os.close(lock)
+
+
+def _locked(file: int) -> bool:
+    """Whether an open file is ours alone now."""
+    try:
+        fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return False
+    except OSError as error:
+        # Some network file systems have no locks; data may still be made there.
+        if error.errno not in (errno.ENOSYS, errno.ENOTSUP, errno.ENOLCK):
+            raise
+    return True
+
+
+def _prefix(path: Path) -> str:
+    """Of temporary names. With the host: on a shared disk another's processes cannot be asked for."""
+    return f".{path.name}.{platform.node()}."
+
+
+def _alive(pid: int) -> bool:
+    try:
+        os.kill(pid, 0)
+    except ProcessLookupError:
+        return False
+    except (PermissionError, OverflowError):
+        return True
+    return True

@@ -1,0 +1,257 @@
+"""Finite elements for steady incompressible flow: (u·∇)u - ν Δu + ∇p = f, ∇·u = 0.
+
+Taylor-Hood on a grid of quadrilaterals: nine-node elements (Q2) for the velocity and for their own shape,
+the four corners (Q1) for the pressure, 3 × 3 Gauss points, Newton. Where the velocity is not held, the
+outlet is the natural one, ν ∂u/∂n = p n, which lets parabolic flow leave undisturbed.
+
+To the momentum is added γ ∫ ∇·u ∇·φ (grad-div), which is zero for the exact flow. Without it the velocity has
+the errors of the pressure, divided by ν: in the pipes of the benchmark four times the error.
+"""
+
+from collections.abc import Callable
+from functools import lru_cache
+
+import numpy as np
+import scipy.sparse as sp
+from scipy.sparse.linalg import SuperLU, splu
+
+from lrsa.errors import Failure, LrsaError
+
+TOLERANCE = 1e-10
+"""Largest residual, relative to the forces: far below what float32 shows (6e-8)."""
+GRAD_DIV = 0.1
+"""γ; between 0.05 and 0.2 the flows of the benchmark are most exact."""
+STEPS = 25
+"""Newton steps after which the flow is said not to settle; four or five are usual."""
+KRYLOV = 40
+"""Most iterations for one step, with the factors of an earlier one."""
+GAUSS = np.sqrt(0.6) * np.array([-1.0, 0.0, 1.0])
+WEIGHTS = np.array([5.0, 8.0, 5.0]) / 9
+"""The three Gauss points of [-1, 1] and their weights."""
+
+
+class TaylorHood:
+    """The elements without their place: all that the position of the nodes does not change.
+
+    Unknowns are numbered u, v of node 0, of node 1, ..., then the pressure at every corner.
+    """
+
+    def __init__(self, held: np.ndarray) -> None:
+        """`held` (2m + 1, 2n + 1) is True at the nodes of m × n elements whose velocity is given."""
+        self.elements, self.corners = _elements(*held.shape)
+        self.nodes = held.size
+        self.unknowns = 2 * self.nodes + self.corners.max() + 1
+        velocities = (2 * self.elements[:, :, None] + np.arange(2)).reshape(-1, 18)
+        self.dofs = np.concatenate([velocities, 2 * self.nodes + self.corners], axis=1)  # (E, 22)
+        fixed = np.zeros(self.unknowns, bool)
+        fixed[: 2 * self.nodes] = np.repeat(held.ravel(), 2)
+        self.free = np.flatnonzero(~fixed)
+        self._number()
+        # Eliminating in the order in which little fills up: sought once, since it is the pattern's alone.
+        entries = np.ones((22, 22)) + 30 * np.eye(22)
+        any_matrix = self.matrix(self.assemble(np.broadcast_to(entries, (len(self.dofs), 22, 22))))
+        self.free = self.free[np.argsort(_factor(any_matrix, "MMD_AT_PLUS_A").perm_c)]
+        self._number()
+
+    def assemble(self, matrices: np.ndarray) -> np.ndarray:
+        """(E, 22, 22) matrices of the elements, or (E, 18, 18) of their velocities, to the sparse entries."""
+        entries, slots = self.places[matrices.shape[1]]
+        return np.bincount(slots, matrices.ravel()[entries], minlength=len(self.rows))
+
+    def matrix(self, data: np.ndarray) -> sp.csc_array:
+        """The matrix of the free unknowns."""
+        return sp.csc_array((data, self.rows, self.starts), shape=(len(self.free),) * 2)
+
+    def _number(self) -> None:
+        """The places of the entries of the elements' matrices in the sparse matrix of the free unknowns."""
+        size = len(self.free)
+        number = np.full(self.unknowns, -1)
+        number[self.free] = np.arange(size)
+        rows, columns = np.broadcast_arrays(number[self.dofs][:, :, None], number[self.dofs][:, None, :])
+        keys = np.where((rows >= 0) & (columns >= 0), columns * size + rows, -1)
+        unique, slots = np.unique(keys, return_inverse=True)
+        slots = slots.reshape(keys.shape) - 1  # the first key is -1
+        self.rows = (unique[1:] % size).astype(np.int32)
+        self.starts = np.searchsorted(unique[1:], np.arange(size + 1) * size).astype(np.int32)
+        self.places: dict[int, tuple[np.ndarray, np.ndarray]] = {}
+        for width in (18, 22):
+            part = slots[:, :width, :width].ravel()
+            entries = np.flatnonzero(part >= 0)
+            self.places[width] = entries, part[entries]
+
+
+class Flow:
+    """The elements in their place, with a viscosity: residual, tangent, and the steady flow."""
+
+    def __init__(self, space: TaylorHood, nodes: np.ndarray, viscosity: float) -> None:
+        """`nodes` (V, 2) are positions."""
+        if not 0 < viscosity < np.inf:
+            raise LrsaError(f"the viscosity must be a positive number, not {viscosity}")
+        self.space, self.viscosity = space, viscosity
+        self.values, local, self.pressures = reference()
+        jacobian = np.einsum("kng,eni->ikeg", local, nodes[space.elements])
+        (xx, xy), (yx, yy) = jacobian  # ∂x/∂ξ, ∂x/∂η; ∂y/∂ξ, ∂y/∂η
+        area = xx * yy - xy * yx
+        if not area.min() > 0:
+            raise LrsaError("the grid has an element that is turned inside out")
+        self.measure = area * np.outer(WEIGHTS, WEIGHTS).ravel()  # (E, 9)
+        by_x, by_y = np.stack([yy, -yx]) / area, np.stack([-xy, xx]) / area
+        slopes = [local[0] * d[0][:, None] + local[1] * d[1][:, None] for d in (by_x, by_y)]
+        self.slopes = np.concatenate(slopes, axis=2)  # (E, 9 nodes, 2 × 9 points)
+        self.adjoint = np.ascontiguousarray(self.slopes.transpose(0, 2, 1))
+        self.linear = space.assemble(self._stokes())
+
+    def solve(
+        self,
+        velocity: np.ndarray,
+        load: np.ndarray | None = None,
+        watch: Callable[[float], None] = lambda residual: None,
+    ) -> tuple[np.ndarray, np.ndarray]:
+        """The velocity (V, 2) and the pressure at the corners, from a velocity to begin with.
+
+        Newton's steps, each solved by GMRES that the factors of an earlier tangent precondition: a step is as
+        exact as it must be for the convergence to stay quadratic, and most flows are factorised once.
+
+        Args:
+            velocity: (V, 2) where it is held it stays; elsewhere a guess.
+            load: (V, 2) forces on the nodes, ∫ f φ.
+            watch: Called with the relative residual before every step and at the end.
+        """
+        space = self.space
+        w = np.zeros(space.unknowns)
+        w[: velocity.size] = velocity.ravel()
+        factors = None
+        for _ in range(STEPS):
+            forces = self.forces(w)
+            r = -forces
+            r[: velocity.size] += 0 if load is None else load.ravel()
+            # Where the velocity is held, `forces` are what the walls bear.
+            residual = _norm(r[space.free]) / max(_norm(forces), 1e-300)
+            watch(residual)
+            if residual <= TOLERANCE:
+                return w[: velocity.size].reshape(-1, 2), w[velocity.size :]
+            if not np.isfinite(residual):
+                break
+            matrix = self.tangent(w)
+            factors = factors or _factor(matrix, "NATURAL")
+            exact = max(min(0.1, residual), 0.3 * TOLERANCE / residual)
+            step, reached = _gmres(matrix, r[space.free], factors.solve, exact)
+            if not reached:
+                factors = None
+            w[space.free] += step
+        raise Failure(f"the flow through a pipe does not settle to {TOLERANCE:g} in {STEPS} steps")
+
+    def forces(self, w: np.ndarray) -> np.ndarray:
+        """∫ (u·∇u)·φ + ν ∇u:∇φ + (γ ∇·u - p) ∇·φ for every φ, and -∫ ψ ∇·u for every ψ."""
+        at, gradient = self._at_points(w)
+        pressure = w[2 * self.space.nodes + self.space.corners] @ self.pressures  # (E, g)
+        divergence = gradient[:, 0, :, 0] + gradient[:, 1, :, 1]
+        flux = self.viscosity * gradient  # (E, k, g, i)
+        for k in range(2):
+            flux[:, k, :, k] += GRAD_DIV * divergence - pressure
+        flux *= self.measure[:, None, :, None]
+        advection = np.einsum("egk,ekgi->egi", at, gradient) * self.measure[..., None]
+        momentum = self.values @ advection + self.slopes @ flux.reshape(-1, 18, 2)  # (E, 9, 2)
+        mass = -(divergence * self.measure) @ self.pressures.T
+        every = np.concatenate([momentum.reshape(-1, 18), mass], axis=1)
+        return np.bincount(self.space.dofs.ravel(), every.ravel())
+
+    def tangent(self, w: np.ndarray) -> sp.csc_array:
+        """The derivative of the forces by the free unknowns."""
+        at, gradient = self._at_points(w)
+        at = at * self.measure[..., None]
+        gradient = gradient * self.measure[:, None, :, None]
+        by_axis = self.adjoint.reshape(-1, 2, 9, 9)  # (E, k, g, n)
+        carried = by_axis[:, 0] * at[..., :1] + by_axis[:, 1] * at[..., 1:]
+        advection = self.values @ carried
+        products = (self.values[:, None] * self.values).reshape(81, 9)
+        matrices = np.empty((len(at), 9, 2, 9, 2))
+        for i, j in np.ndindex(2, 2):
+            block = (gradient[:, j, :, i] @ products.T).reshape(-1, 9, 9)
+            matrices[:, :, i, :, j] = block + advection if i == j else block
+        return self.space.matrix(self.linear + self.space.assemble(matrices.reshape(-1, 18, 18)))
+
+    def _at_points(self, w: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """(E, g, i) velocity and (E, k, g, i) its derivatives by x_k at the Gauss points."""
+        u = w[: 2 * self.space.nodes].reshape(-1, 2)[self.space.elements]
+        return self.values.T @ u, (self.adjoint @ u).reshape(-1, 2, 9, 2)
+
+    def _stokes(self) -> np.ndarray:
+        """(E, 22, 22) matrices of what is linear."""
+        matrices = np.zeros((len(self.slopes), 22, 22))
+        weighted = self.slopes * np.tile(self.measure, 2)[:, None]
+        diffusion = self.viscosity * (weighted @ self.adjoint)
+        by_axis = np.split(weighted, 2, axis=2), np.split(self.adjoint, 2, axis=1)
+        for i in range(2):
+            matrices[:, i:18:2, i:18:2] = diffusion
+            block = by_axis[0][i] @ self.pressures.T
+            matrices[:, i:18:2, 18:] = -block
+            matrices[:, 18:, i:18:2] = -block.transpose(0, 2, 1)
+        for i, j in np.ndindex(2, 2):
+            matrices[:, i:18:2, j:18:2] += GRAD_DIV * (by_axis[0][i] @ by_axis[1][j])
+        return matrices
+
+
+@lru_cache(maxsize=1)
+def reference() -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """At the Gauss points: the nine functions (n, g), their derivatives (2, n, g), the four corners' (4, g).
+
+    Nodes are 3 × 3 row by row, ξ being the slower; so are the corners and the points.
+    """
+    s = GAUSS
+    quadratic = np.stack([s * (s - 1) / 2, 1 - s**2, s * (s + 1) / 2])
+    slope = np.stack([s - 0.5, -2 * s, s + 0.5])
+    linear = np.stack([1 - s, 1 + s]) / 2
+    derivatives = np.stack([np.kron(slope, quadratic), np.kron(quadratic, slope)])
+    return np.kron(quadratic, quadratic), derivatives, np.kron(linear, linear)
+
+
+def _elements(rows: int, columns: int) -> tuple[np.ndarray, np.ndarray]:
+    """(E, 9) nodes and (E, 4) corners, counted among the corners alone, of every element."""
+    if rows < 3 or columns < 3 or rows % 2 == 0 or columns % 2 == 0:
+        raise LrsaError(f"{rows} × {columns} nodes are no grid of nine-node elements: odd numbers, from 3 on")
+    m, n = rows // 2, columns // 2
+    first = (2 * np.arange(m)[:, None] * columns + 2 * np.arange(n)).reshape(-1, 1)
+    corner = (np.arange(m)[:, None] * (n + 1) + np.arange(n)).reshape(-1, 1)
+    return (
+        first + (np.arange(3)[:, None] * columns + np.arange(3)).ravel(),
+        corner + (np.arange(2)[:, None] * (n + 1) + np.arange(2)).ravel(),
+    )
+
+
+def _factor(matrix: sp.csc_array, order: str) -> SuperLU:
+    return splu(matrix, permc_spec=order, diag_pivot_thresh=0.01, options={"SymmetricMode": True})
+
+
+def _gmres(
+    matrix: sp.csc_array, r: np.ndarray, precondition: Callable[[np.ndarray], np.ndarray], tolerance: float
+) -> tuple[np.ndarray, bool]:
+    """A step that leaves less than `tolerance` of the residual, and whether it does."""
+    norm = _norm(r)
+    basis, steps, h = [r / norm], [], np.zeros((KRYLOV + 1, KRYLOV))
+    goal = np.zeros(KRYLOV + 1)
+    goal[0] = norm
+    share, reached = np.zeros(0), False
+    for k in range(KRYLOV):
+        steps.append(precondition(basis[k]))
+        v = matrix @ steps[k]
+        for i, other in enumerate(basis):
+            h[i, k] = _inner(v, other)
+            v -= h[i, k] * other
+        h[k + 1, k] = _norm(v)
+        part = h[: k + 2, : k + 1]
+        share = np.linalg.lstsq(part, goal[: k + 2])[0]
+        reached = bool(np.linalg.norm(goal[: k + 2] - part @ share) <= tolerance * norm)
+        if reached:
+            break
+        basis.append(v / h[k + 1, k])
+    return sum(s * step for s, step in zip(share, steps, strict=True)), reached  # pyright: ignore[reportReturnType]
+
+
+def _norm(v: np.ndarray) -> float:
+    return float(np.sqrt(_inner(v, v)))
+
+
+def _inner(v: np.ndarray, w: np.ndarray) -> float:
+    """Not BLAS: its sums depend on the number of threads, and a sample must not."""
+    return float(np.einsum("i,i->", v, w))

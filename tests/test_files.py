@@ -1,0 +1,78 @@
+"""Files that are never half, and never made by two processes at once."""
+
+import os
+import subprocess
+import sys
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+
+import pytest
+from cases import make_case
+
+from lrsa.data.writing import write_dataset
+from lrsa.errors import LrsaError
+from lrsa.files import alone, atomic, remove_left
+
+KILLED = """
+import os, signal, sys
+from pathlib import Path
+from lrsa.files import alone, atomic
+with alone(Path(sys.argv[1])), atomic(Path(sys.argv[1])) as temporary:
+    temporary.write_text("half")
+    os.kill(os.getpid(), signal.SIGKILL)
+"""
+
+
+def killed_in_writing(path: Path) -> None:
+    subprocess.run([sys.executable, "-c", KILLED, str(path)], check=False)
+    assert not path.exists()
+    assert len(os.listdir(path.parent)) == 2, "the lock and the half"
+
+
+def test_what_a_killed_process_left_is_gone_after_the_next_write(tmp_path: Path) -> None:
+    killed_in_writing(tmp_path / "a.h5")
+    with alone(tmp_path / "a.h5"):
+        write_dataset(tmp_path / "a.h5", [make_case(i, 3) for i in range(4)])
+    assert os.listdir(tmp_path) == ["a.h5"]
+
+
+def test_what_living_processes_and_others_write_stays(tmp_path: Path) -> None:
+    path = tmp_path / "a.h5"
+    killed_in_writing(tmp_path / "b.a.h5")
+    theirs = set(os.listdir(tmp_path)) | {".a.h5.elsewhere.1.tmp", ".a.h5..tmp", ".a.h5.tmp"}
+    for name in theirs:
+        tmp_path.joinpath(name).touch()
+    with atomic(path) as mine:
+        mine.touch()
+        remove_left(path)
+        assert set(os.listdir(tmp_path)) == theirs | {mine.name}
+    assert path.exists()
+
+
+def test_only_one_of_many_is_let_in(tmp_path: Path) -> None:
+    """Each lock is an open file of its own, so threads stand for processes; every one comes in later."""
+    path, inside, entered = tmp_path / "a.h5", [0], [0]
+
+    def enter(_: int) -> None:
+        while True:
+            try:
+                with alone(path):
+                    inside[0] += 1
+                    assert inside == [1]
+                    entered[0] += 1
+                    inside[0] -= 1
+                return
+            except LrsaError:
+                continue
+
+    with ThreadPoolExecutor(8) as pool:
+        list(pool.map(enter, range(200)))
+    assert entered == [200]
+    assert not os.listdir(tmp_path)
+
+
+def test_the_lock_ends_with_an_error(tmp_path: Path) -> None:
+    for _ in range(2):
+        with pytest.raises(KeyError), alone(tmp_path / "a.h5"):
+            raise KeyError
+    assert not os.listdir(tmp_path)
