@@ -37,7 +37,7 @@ lint: $(READY)
 	$(BIN)/basedpyright
 
 bench: $(READY)
-	$(BIN)/python benchmarks/step.py
+	$(BIN)/lrsa bench
 
 clean:
 	rm -rf .venv build dist src/*.egg-info .pytest_cache .ruff_cache

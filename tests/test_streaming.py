@@ -14,8 +14,10 @@ from torch import Tensor
 
 import lrsa
 from lrsa.attention import Attention, SoftmaxPartial
+from lrsa.chunked import Walk, cut
 from lrsa.context import Context
 from lrsa.errors import LrsaError
+from lrsa.streaming import encode_streamed
 
 
 @ablations
@@ -141,6 +143,41 @@ def test_streaming_in_fp32_is_right_to_rounding() -> None:
     x, f = points.x.float(), points.f.float()
     with torch.no_grad():
         assert_same(lrsa.stream(model, x, f, chunk=700), model(x, f), 2e-5)
+
+
+def test_without_gradients_the_features_are_held_once() -> None:
+    """Every block writes over those of the block before, in memory taken at the start."""
+    model, points = make_operator(depth=3), make_points(2, 17)
+    with torch.no_grad():
+        way = Walk(model, cut(points.x, points.f, None, 4))
+        places = [[h.data_ptr() for h in way.h] for _ in way.blocks()]
+        assert places[0] == places[1] == places[2] == [h.data_ptr() for h in way.h]
+        assert_same(way.project(), model(points.x, points.f))
+
+
+@pytest.mark.parametrize("chunk", [4, 100])
+def test_encoding_in_chunks_is_that_of_the_whole(chunk: int) -> None:
+    model, points = make_operator(depth=3), make_points(2, 17)
+    context = points.context("mask and weights")
+    whole = model.encode(points.x, points.f, context)
+    streamed = encode_streamed(model, points.x, points.f, context, chunk)
+    for ours, theirs in zip(streamed.latents, whole.latents, strict=True):
+        assert_same(ours, theirs)
+    assert streamed.context == whole.context
+
+
+@pytest.mark.parametrize("chunk", [0, -3])
+def test_a_chunk_of_no_points_is_refused(chunk: int) -> None:
+    points = make_points(1, 12)
+    with pytest.raises(LrsaError, match="at least one point"):
+        lrsa.stream(make_operator(), points.x, points.f, chunk=chunk)
+
+
+@pytest.mark.parametrize(("points", "features"), [(0, 0), (12, 3)])
+def test_no_points_or_features_of_others_are_refused(points: int, features: int) -> None:
+    given = make_points(1, 12)
+    with pytest.raises(LrsaError, match="not the same points, or none"):
+        lrsa.stream(make_operator(), given.x[:, :points], given.f[:, :features], chunk=4)
 
 
 @pytest.mark.parametrize("local", ["depthwise", "conv"])

@@ -67,7 +67,7 @@ def test_in_pieces_is_as_in_one(trained: Path, monkeypatch: pytest.MonkeyPatch, 
     for weights in (None, np.random.default_rng(0).uniform(0.5, 2, 64)):
         whole = surrogate.predict(case.x, case.f, weights=weights)
         with monkeypatch.context() as patch:
-            patch.setattr(surrogates, "CHUNK", chunk)
+            patch.setattr(surrogates, "WHOLE", chunk)
             pieces = surrogate.predict(case.x, case.f, weights=weights)
         np.testing.assert_allclose(pieces, whole, atol=1e-5)
 

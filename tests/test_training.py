@@ -143,13 +143,13 @@ def test_the_test_cases_are_never_read_in_training(data: Path, monkeypatch: pyte
 
 def test_batches_hold_training_cases_only(data: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     learned: list[Tensor] = []
-    step = Trainer._step
+    step = Trainer.step
 
     def watched(self: Trainer, batch: Batch) -> float:
         learned.extend(batch.u)  # pyright: ignore
         return step(self, batch)
 
-    monkeypatch.setattr(Trainer, "_step", watched)
+    monkeypatch.setattr(Trainer, "step", watched)
     quick(data, "run", epochs=2, validation=0.3, batch_size=3)
     training, validation = split_cases(config_of("run"))
     expected = [case.u.tobytes() for case in training]  # pyright: ignore
@@ -344,6 +344,28 @@ def test_frames_that_the_protocol_cannot_use_are_refused(kind: str, count: int, 
     data = write(Path("frames.h5"), cases, protocol=kind)
     with pytest.raises(LrsaError, match=words):
         quick(data, "run")
+    assert not Path("run").exists()
+
+
+def test_training_by_chunks_of_points_is_the_same_training() -> None:
+    data = write(Path("ragged.h5"), ragged_cases(6), ragged_cases(2, seed=1))
+    losses = []
+    for out, chunk in (("whole", None), ("chunked", 7)):
+        quick(data, out, epochs=3, chunk=chunk)
+        rows = (Path(out) / "metrics.jsonl").read_text().splitlines()
+        losses.append([(json.loads(row)["loss"], json.loads(row)["validation"]) for row in rows])
+    np.testing.assert_allclose(losses[1], losses[0], rtol=1e-5)
+
+
+def test_training_with_checkpoints_gives_the_same_bits(data: Path) -> None:
+    for out, checkpoint in (("kept", False), ("computed", True)):
+        quick(data, out, checkpoint=checkpoint)
+    assert_bit_equal(weights(Path("kept")), weights(Path("computed")))
+
+
+def test_a_model_that_cannot_go_by_chunks_is_refused_before_it_is_trained(data: Path) -> None:
+    with pytest.raises(LrsaError, match="cannot stream"):
+        quick(data, "run", options={"local": "depthwise"}, chunk=7)
     assert not Path("run").exists()
 
 

@@ -32,14 +32,15 @@ class Choice:
 def for_benchmark(benchmark: Benchmark, scale: Scale, model: str) -> Choice:
     """The published form of the model for this benchmark, at the sizes of the scale.
 
-    LRSA takes the scale as it stands. Another model keeps the form in which it was published for the
-    benchmark (convolutions, reference positions, ...), and takes over what is a size.
+    LRSA takes the scale as it stands, and so does another mixer in its backbone. Any other model keeps the
+    form in which it was published for the benchmark (convolutions, reference positions, ...), and takes over
+    what is a size.
     """
     settings: dict[str, Any] = {}
     if scale.preset is not None:
         row = PRESETS[scale.preset]
         settings = {k: getattr(row, k) for k in ("epochs", "batch_size", "max_lr", "weight_decay")}
-    if model == "lrsa":
+    if model == "lrsa" or model.startswith("backbone-"):
         options = {**(PRESETS[scale.preset].model if scale.preset else {}), **scale.model}
     else:
         published = get(model).all_presets()

@@ -4,6 +4,7 @@ import shlex
 import sys
 from collections.abc import Mapping
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -11,6 +12,7 @@ import numpy as np
 import torch
 from torch import nn
 
+from lrsa.blocks import checkpoint_blocks, compile_blocks
 from lrsa.console import bar, console
 from lrsa.data.catalogue import Benchmark, Scale, get
 from lrsa.data.making import make_dataset
@@ -19,6 +21,7 @@ from lrsa.data.prepare import Collator
 from lrsa.data.store import Dataset, Selection, is_path
 from lrsa.errors import LrsaError, nearest
 from lrsa.evaluation.ranges import Ranges
+from lrsa.matching import matched_width, parameter_count
 from lrsa.registry import create_model, model_options
 from lrsa.training.checkpoint import Progress
 from lrsa.training.choose import SIZES, for_benchmark, for_data
@@ -38,6 +41,7 @@ def fit(
     device: str = "cpu",
     threads: int | None = None,
     options: Mapping[str, Any] | None = None,
+    matched: bool = False,
     **train: Any,
 ) -> Surrogate:
     """Train a surrogate and return it; the run folder keeps everything.
@@ -54,6 +58,7 @@ def fit(
         device: cpu, cuda, ...
         threads: CPU threads (default: torch's choice).
         options: Options of the model, such as width or rank.
+        matched: Choose the width that gives the model as many parameters as LRSA would have here.
         train: Fields of `TrainConfig`: epochs, batch_size, max_lr, ...
     """
     run = prepare(
@@ -66,6 +71,7 @@ def fit(
         threads,
         options or {},
         train,
+        matched,
     )
     train_run(run)
     return load(run)
@@ -81,6 +87,7 @@ def prepare(
     threads: int | None,
     options: Mapping[str, Any],
     train: Mapping[str, Any],
+    matched: bool = False,
 ) -> Path:
     """Make the data if need be, settle every choice, and write the configuration of the run."""
     _check_names(train, option_names(TrainConfig), "training")
@@ -99,7 +106,8 @@ def prepare(
     _check_sizes(options)
     seen = _data(benchmark, chosen, data)
     cases = Dataset(Path(seen.path), "train")
-    choice = for_benchmark(benchmark, chosen, model) if benchmark and chosen else for_data(cases, model)
+    choose = partial(for_benchmark, benchmark, chosen) if benchmark and chosen else partial(for_data, cases)
+    choice = choose(model)
     config = RunConfig(
         data=seen,
         schema=cases.schema,
@@ -114,6 +122,8 @@ def prepare(
         versions=versions(),
     )
     config = _with_dimensions(config)
+    if matched:
+        config = _matched(config, choose("lrsa").model)
     _check_first_step(surrogate_of(config), config)
     settled = {**config.options, **vars(config.train)}
     shown = ", ".join(f"{k} {settled[k]}" for k in (*choice.model, *choice.train))
@@ -127,9 +137,21 @@ def train_run(run: Path) -> Progress:
     config = RunConfig.load(run)
     if config.threads:
         torch.set_num_threads(config.threads)
+    trainer = trainer_of(run, config)
+    Ranges.of(trainer.cases).save(run)
+    with bar(f"Training {config.model} on {config.schema.name}") as report:
+        return trainer.train(report)
+
+
+def trainer_of(run: Path, config: RunConfig) -> Trainer:
+    """The trainer of a run, before its first step."""
     surrogate = surrogate_of(config)
+    if config.train.checkpoint:
+        checkpoint_blocks(surrogate.model)
+    if config.train.compile:
+        compile_blocks(surrogate.model)
     training, validation = split_cases(config)
-    trainer = Trainer(
+    return Trainer(
         run,
         config.train,
         surrogate,
@@ -139,17 +161,15 @@ def train_run(run: Path) -> Progress:
         Collator.of(surrogate.model, config.train.weights),
         config.device,
     )
-    Ranges.of(training).save(run)
-    with bar(f"Training {config.model} on {config.schema.name}") as report:
-        return trainer.train(report)
 
 
 def surrogate_of(config: RunConfig) -> Surrogate:
     """The surrogate of a run before training."""
     torch.manual_seed(config.train.seed)
     training, _ = split_cases(config)
-    normaliser = Normaliser.of(training, protocol(config.schema.protocol).history)
+    normaliser = _normaliser(config, training)
     surrogate = Surrogate(create_model(config.model, **config.options), normaliser, config.schema)
+    surrogate.chunk = config.train.chunk
     _check_data(surrogate.model, config, training)
     if config.init is not None:
         earlier = load(config.init).state_dict()
@@ -194,20 +214,31 @@ def _data(benchmark: Benchmark | None, scale: Scale | None, data: str) -> DataCo
 def _with_dimensions(config: RunConfig) -> RunConfig:
     """The configuration with the sizes of the model that the data decides."""
     training, _ = split_cases(config)
-    case, how = training[0], protocol(config.schema.protocol)
-    if case.u is None:
+    if training[0].u is None:
         raise LrsaError(f"{config.data.path} has no targets to learn")
     options = dict(config.options)
     conditioned = config.schema.protocol == "time-conditioned"
     if conditioned and "time" in model_options(config.model):
         options.setdefault("time", True)
-    normaliser = Normaliser.of(training, how.history)
+    normaliser = _normaliser(config, training)
     options |= {"coord_dim": len(normaliser.x_axes), "out_features": len(normaliser.u_shift)}
     features, g = len(normaliser.f_shift), len(normaliser.g_shift)
     # What the model takes from the context is no feature of its points.
     needs = requirements(create_model(config.model, **options, in_features=features + g + int(conditioned)))
     features += (0 if "globals" in needs else g) + int(conditioned and "time" not in needs)
     return replace(config, options={**options, "in_features": features})
+
+
+def _normaliser(config: RunConfig, cases: Selection) -> Normaliser:
+    history = protocol(config.schema.protocol).history
+    return Normaliser.of(cases, history, config.train.coordinates)
+
+
+def _matched(config: RunConfig, of_lrsa: Mapping[str, Any]) -> RunConfig:
+    """The configuration at the width that gives the model the parameters of LRSA on this data."""
+    ours = _with_dimensions(replace(config, model="lrsa", options=of_lrsa)).options
+    width = matched_width(config.model, config.options, parameter_count("lrsa", ours))
+    return replace(config, options={**config.options, "width": width})
 
 
 def _check_data(model: nn.Module, config: RunConfig, cases: Selection) -> None:

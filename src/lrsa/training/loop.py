@@ -85,14 +85,14 @@ class Trainer:
         epoch, config = self.progress.epoch, self.config
         torch.manual_seed(1_000_003 * config.seed + epoch)
         keys = [self.keys[i] for i in order(len(self.keys), config.seed, epoch)]
-        batches = prefetch(self._batch, [keys[i :: self.steps] for i in range(self.steps)])
+        batches = prefetch(self.batch, [keys[i :: self.steps] for i in range(self.steps)])
         total, seen, started = 0.0, 0, time.perf_counter()
         self.surrogate.train()
         for step in range(1, self.steps + 1):
             asked = time.perf_counter()
             batch = next(batches)
             self.progress.waiting += time.perf_counter() - asked
-            loss = self._step(batch.to(self.device))
+            loss = self.step(batch.to(self.device))
             total, seen = total + loss * len(batch), seen + len(batch)
             rate = seen / (time.perf_counter() - started)
             words = f"epoch {epoch + 1} loss {total / seen:.4f}{self._best()}"
@@ -102,10 +102,12 @@ class Trainer:
             {"epoch": epoch + 1, "lr": float(self.scheduler.get_last_lr()[0]), "loss": total / len(keys)}
         )
 
-    def _batch(self, keys: Sequence[tuple[int, int]]) -> Batch:
+    def batch(self, keys: Sequence[tuple[int, int]]) -> Batch:
+        """The examples of these (case, index) keys."""
         return self.collate([self.protocol.example(self.cases[i], k) for i, k in keys])
 
-    def _step(self, batch: Batch) -> float:
+    def step(self, batch: Batch) -> float:
+        """One step of the optimiser; the loss before it."""
         self.optimizer.zero_grad()
         with autocast(self.device, self.config.precision):
             loss = self.protocol.loss(self.surrogate, batch, self.case_loss)

@@ -19,7 +19,7 @@ from lrsa.registry import create_model
 from lrsa.streaming import stream
 from lrsa.training.config import RunConfig
 
-CHUNK = 65536
+WHOLE = 65536
 """Points up to which a case is predicted in one piece."""
 
 
@@ -33,10 +33,14 @@ class Surrogate(nn.Module):
     def __init__(self, model: nn.Module, normaliser: Normaliser, schema: Schema) -> None:
         super().__init__()
         self.model, self.normaliser, self.schema = model, normaliser, schema
+        self.chunk: int | None = None
+        """Points at a time in training; None: all."""
 
     def forward(self, x: Tensor, f: Tensor | None = None, context: Context | None = None) -> Tensor:
         """x (B, N, p), f (B, N, c) -> u (B, N, o), in physical units."""
-        return self.normaliser.targets(self.model(*self.normalise(x, f, context or Context())))
+        inputs = self.normalise(x, f, context or Context())
+        u = self.model(*inputs) if self.chunk is None else stream(self.model, *inputs, self.chunk)
+        return self.normaliser.targets(u)
 
     def normalise(
         self, x: Tensor, f: Tensor | None, context: Context
@@ -95,10 +99,9 @@ class Surrogate(nn.Module):
         device = self.normaliser.x_shift.device
         x, context = x.to(device), context.to(device)
         f = None if f is None else f.to(device)
-        if x.shape[1] <= CHUNK or not streams(self.model):
+        if x.shape[1] <= WHOLE or not streams(self.model):
             return self(x, f, context)
-        assert isinstance(self.model, NeuralOperator)
-        return self.normaliser.targets(stream(self.model, *self.normalise(x, f, context), CHUNK))
+        return self.normaliser.targets(stream(self.model, *self.normalise(x, f, context)))
 
     def check(self, x: Tensor, f: Tensor | None, context: Context | None = None) -> None:
         """Refuse points that do not fit, saying what differs."""

@@ -1,0 +1,1 @@
+"""Speed and memory of every model, as ratios within one run (paper, efficiency appendix)."""

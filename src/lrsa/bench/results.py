@@ -1,0 +1,112 @@
+"""What a benchmark measured, and the bars that it is held against."""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from statistics import median
+
+from lrsa.bench.memory import Probe
+from lrsa.bench.timing import Times
+
+
+@dataclass(frozen=True)
+class Row:
+    """One model in one setting, at one precision and number of threads."""
+
+    setting: str
+    label: str
+    size: str
+    """own preset, same size, or default options."""
+    precision: str
+    threads: int
+    probe: Probe
+    """What was found out in a process of its own."""
+    times: Times
+    matmul: float
+    """Operations per second of the setting's matrix product, the best of the run."""
+    compile_seconds: float | None = None
+
+    @property
+    def step(self) -> float:
+        return min(self.times.step)
+
+    @property
+    def spread(self) -> float:
+        """How far the median round is above the best."""
+        return median(self.times.step) / self.step - 1
+
+    @property
+    def share(self) -> float:
+        """Of the matrix product's rate, in the training step."""
+        return 3 * self.probe.flops / self.step / self.matmul
+
+
+@dataclass
+class Results:
+    """A run."""
+
+    command: str
+    versions: dict[str, str]
+    rows: list[Row] = field(default_factory=list)
+    left_out: list[tuple[str, str, str]] = field(default_factory=list)
+    """(setting, model, reason)."""
+
+    def find(self, setting: str, label: str, precision: str, threads: int) -> Row | None:
+        wanted = (setting, label, precision, threads)
+        return next((r for r in self.rows if (r.setting, r.label, r.precision, r.threads) == wanted), None)
+
+
+@dataclass(frozen=True)
+class Bar:
+    """A number that LRSA should reach, beside Transolver or by itself."""
+
+    what: str
+    setting: str
+    suffix: str
+    bound: float
+    value: Callable[[Row, Row], float]
+    at_least: bool = False
+
+    def line(self, results: Results, precision: str, threads: int) -> str | None:
+        """A row of the table of bars, or None where it was not measured."""
+        ours, theirs = (
+            results.find(self.setting, model + self.suffix, precision, threads)
+            for model in ("lrsa", "transolver")
+        )
+        if ours is None or theirs is None:
+            return None
+        value = self.value(ours, theirs)
+        met = value >= self.bound if self.at_least else value <= self.bound
+        reason = (
+            f"{ours.probe.flops / theirs.probe.flops:.2f} of Transolver's operations, at {ours.share:.2f}"
+            f" of the matmul rate, Transolver at {theirs.share:.2f}"
+        )
+        sign = "≥" if self.at_least else "≤"
+        return (
+            f"| {self.what} | {threads} | {value:.2f} | {sign} {self.bound:.2f} |"
+            f" {'met' if met else 'missed'} | {reason} |"
+        )
+
+
+def _step(ours: Row, theirs: Row) -> float:
+    return ours.step / theirs.step
+
+
+def _memory(ours: Row, theirs: Row) -> float:
+    return ours.probe.peak / theirs.probe.peak
+
+
+def _share(ours: Row, theirs: Row) -> float:
+    return ours.share
+
+
+SAME = " (same size)"
+BARS: Sequence[Bar] = (
+    Bar("step, airfoil presets (Transolver structured)", "airfoil", "", 0.40, _step),
+    Bar("step, N = 11271, both width 128", "airfoil", SAME, 0.70, _step),
+    Bar("step, N = 32186, both width 256", "shapenet-car", SAME, 0.75, _step),
+    Bar("peak memory, airfoil presets", "airfoil", "", 0.60, _memory),
+    Bar("peak memory, N = 11271, both width 128", "airfoil", SAME, 0.60, _memory),
+    Bar("peak memory, N = 32186, both width 256", "shapenet-car", SAME, 0.60, _memory),
+    Bar("share of the matmul rate, N = 11271, width 128", "airfoil", SAME, 0.50, _share, at_least=True),
+    Bar("share of the matmul rate, N = 32186, width 256", "shapenet-car", SAME, 0.65, _share, at_least=True),
+)

@@ -1,0 +1,138 @@
+"""The benchmark: who takes part where, the rounds, and the files."""
+
+import json
+import os
+import platform
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import asdict, dataclass
+from pathlib import Path
+
+import torch
+
+from lrsa.bench.figure import draw
+from lrsa.bench.memory import Probe, probe
+from lrsa.bench.results import Results, Row
+from lrsa.bench.settings import SETTINGS, TWINS, Entrant, Setting, entrants
+from lrsa.bench.tables import markdown
+from lrsa.bench.timing import Runner, interleave
+from lrsa.errors import LrsaError, nearest
+from lrsa.files import atomic
+
+PRECISIONS = ("fp32", "bf16", "fp16")
+PATIENCE = 240.0
+"""Seconds for the data and two steps of one model."""
+UNMEASURED = "no time was left: raise --minutes"
+
+Say = Callable[[str], None]
+Admitted = list[tuple[Entrant, Probe]]
+"""Who takes part, with what the first try showed."""
+
+
+@dataclass(frozen=True)
+class Plan:
+    """What to measure."""
+
+    settings: Sequence[Setting]
+    only: Sequence[str] = ()
+    """Models; none are all."""
+    rounds: int = 3
+    threads: Sequence[int] = (2, 1)
+    """The first for all models, further ones for LRSA and Transolver."""
+    device: str = "cpu"
+    precisions: Sequence[str] = ("fp32",)
+    minutes: float = 10.0
+    """LRSA and Transolver always run, other models while the time of their setting lasts."""
+    compiled: bool = False
+    """Also LRSA with compiled blocks."""
+
+    @staticmethod
+    def of(settings: Sequence[str], precisions: Sequence[str], device: str) -> "Plan":
+        """By names; none are all settings, and all precisions that the device is good for."""
+        for given, known, what in ((settings, SETTINGS, "setting"), (precisions, PRECISIONS, "precision")):
+            for name in given:
+                if name not in known:
+                    raise LrsaError(
+                        f'no {what} "{name}".{nearest(name, known)} There are: {", ".join(known)}'
+                    )
+        if torch.device(device).type == "cuda" and not torch.cuda.is_available():
+            raise LrsaError("there is no CUDA device here. Use --device cpu")
+        usual = PRECISIONS if torch.device(device).type == "cuda" else ("fp32",)
+        return Plan(
+            [SETTINGS[name] for name in settings or SETTINGS], precisions=precisions or usual, device=device
+        )
+
+
+def run_bench(plan: Plan, command: str, say: Say) -> Results:
+    """Measure all that the plan asks for."""
+    results = Results(command, versions(plan.device))
+    for setting in plan.settings:
+        deadline = time.perf_counter() + 60 * plan.minutes / len(plan.settings)
+        for precision in plan.precisions:
+            admitted = _admit(plan, setting, precision, deadline, results, say)
+            for threads in plan.threads:
+                some = [one for one in admitted if threads == plan.threads[0] or one[0].model in TWINS]
+                say(f"{setting.name}, {precision}, {threads} threads: {len(some)} models take turns")
+                results.rows += _measure(plan, setting, precision, threads, some)
+    return results
+
+
+def save(results: Results, out: Path) -> Path:
+    """bench.md, bench.json and bench.png in the folder `out`; the path of the first."""
+    out.mkdir(parents=True, exist_ok=True)
+    with atomic(out / "bench.json") as temporary:
+        temporary.write_text(json.dumps(asdict(results), indent=1) + "\n")
+    with atomic(out / "bench.md") as temporary:
+        temporary.write_text(markdown(results))
+    draw(results, out / "bench.png")
+    return out / "bench.md"
+
+
+def versions(device: str) -> dict[str, str]:
+    """Of what the times depend on."""
+    cuda = torch.device(device).type == "cuda"
+    machine = torch.cuda.get_device_name() if cuda else torch.backends.cpu.get_cpu_capability()
+    cores = f"{machine}, {os.cpu_count()} cores"
+    return {"torch": torch.__version__, "Python": platform.python_version(), device: cores}
+
+
+def _admit(
+    plan: Plan, setting: Setting, precision: str, deadline: float, results: Results, say: Say
+) -> Admitted:
+    """Try every model by itself; those that do not run, or for which there is no time, are listed."""
+    admitted: Admitted = []
+    reserved = 0.0
+    for entrant in entrants(setting, plan.only, plan.compiled):
+        if entrant.model not in TWINS and time.perf_counter() + reserved > deadline:
+            results.left_out.append((setting.name, entrant.label, UNMEASURED))
+            continue
+        say(f"{setting.name}: trying {entrant.label}")
+        tried = probe(entrant, setting, plan.device, precision, plan.threads[0], PATIENCE)
+        if tried.refusal:
+            results.left_out.append((setting.name, entrant.label, tried.refusal))
+            continue
+        admitted.append((entrant, tried))
+        turns = len(plan.threads) if entrant.model in TWINS else 1
+        reserved += 1.4 * tried.seconds * (plan.rounds + 1) * turns
+    return admitted
+
+
+def _measure(plan: Plan, setting: Setting, precision: str, threads: int, some: Admitted) -> list[Row]:
+    torch.set_num_threads(threads)
+    runners = [Runner(entrant, setting, plan.device, precision) for entrant, _ in some]
+    compiling = [_compile(runner) for runner in runners]
+    every, rate = interleave(runners, setting, plan.rounds)
+    return [
+        Row(setting.name, entrant.label, entrant.size, precision, threads, tried, times, rate, seconds)
+        for (entrant, tried), times, seconds in zip(some, every, compiling, strict=True)
+    ]
+
+
+def _compile(runner: Runner) -> float | None:
+    """Seconds of the first step and the first prediction of a compiled model."""
+    if runner.entrant.variant != "compiled":
+        return None
+    start = time.perf_counter()
+    runner.step()
+    runner.infer()
+    return time.perf_counter() - start

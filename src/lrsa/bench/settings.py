@@ -1,0 +1,126 @@
+"""The paper's three efficiency settings, and which models run there at which size."""
+
+import math
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+from torch import nn
+
+from lrsa.blocks import checkpoint_blocks, compile_blocks
+from lrsa.data.batch import Batch
+from lrsa.data.pointset import PointSet
+from lrsa.data.prepare import Collator
+from lrsa.errors import LrsaError, nearest
+from lrsa.registry import create_model, get, list_models, model_options
+
+RANK = 64
+"""M of all three settings, whatever a preset says."""
+TWINS = ("lrsa", "transolver")
+"""Also run at one size: the width of the setting, depth 8, heads 8, rank 64, FFN hidden = width, no grid."""
+
+
+@dataclass(frozen=True)
+class Setting:
+    """One column of the paper's table: a synthetic case of the benchmark's shape."""
+
+    name: str
+    """The benchmark, and so the preset."""
+    points: int
+    width: int
+    coord_dim: int
+    in_features: int
+    out_features: int
+    grid: tuple[int, int] | None = None
+    batch: int = 1
+
+    def case(self) -> PointSet:
+        """A bent grid, or points on an ellipsoid; features and targets are noise."""
+        rng = np.random.default_rng(0)
+        if self.grid is not None:
+            s, t = (a.ravel() for a in np.meshgrid(*(np.linspace(0, 1, n) for n in self.grid), indexing="ij"))
+            x = np.stack([s, t + 0.2 * np.sin(math.pi * s)], axis=1)
+        else:
+            normal = rng.standard_normal((self.points, self.coord_dim))
+            x = normal / np.linalg.norm(normal, axis=1, keepdims=True) * np.linspace(1, 0.5, self.coord_dim)
+        f = rng.standard_normal((len(x), self.in_features)) if self.in_features else None
+        u = rng.standard_normal((len(x), self.out_features))
+        return PointSet(_single(x), None if f is None else _single(f), _single(u), grid=self.grid)
+
+
+SETTINGS: dict[str, Setting] = {
+    s.name: s
+    for s in (
+        Setting("navier-stokes", 4096, 256, 2, 10, 1, grid=(64, 64)),
+        Setting("airfoil", 11271, 128, 2, 0, 1, grid=(221, 51)),
+        Setting("shapenet-car", 32186, 256, 3, 4, 4),
+    )
+}
+
+
+@dataclass(frozen=True)
+class Entrant:
+    """A model at a size."""
+
+    label: str
+    model: str
+    options: Mapping[str, Any] = field(default_factory=dict)
+    preset: str | None = None
+    variant: str = ""
+    """checkpoint or compiled; else as it is."""
+
+    @property
+    def size(self) -> str:
+        """Which options it has."""
+        return "own preset" if self.preset else "same size" if "width" in self.options else "default options"
+
+    def build(self, setting: Setting) -> nn.Module:
+        data = {
+            "coord_dim": setting.coord_dim,
+            "in_features": setting.in_features,
+            "out_features": setting.out_features,
+        }
+        model = create_model(self.model, preset=self.preset, **{**data, **self.options})
+        change: dict[str, Callable[[nn.Module], nn.Module]] = {
+            "checkpoint": checkpoint_blocks,
+            "compiled": compile_blocks,
+        }
+        return change[self.variant](model) if self.variant else model
+
+    def batch(self, setting: Setting, model: nn.Module) -> Batch:
+        """The setting's case, with the basis or edges that the model needs."""
+        return Collator.of(model, weights=False)([setting.case()] * setting.batch)
+
+
+def entrants(setting: Setting, only: Sequence[str] = (), compiled: bool = False) -> list[Entrant]:
+    """Those that the bars are about first, then the published models, then mixers in our backbone.
+
+    A published model takes its own preset of the benchmark, or else its default options; a mixer in our
+    backbone the size of the setting.
+    """
+    for name in only:
+        if name not in list_models():
+            raise LrsaError(f'no model "{name}".{nearest(name, list_models())} `lrsa models` lists them')
+    names = sorted(list_models(), key=lambda name: (name not in TWINS, name.startswith("backbone-"), name))
+    return [e for name in names if not only or name in only for e in _sizes(setting, name, compiled)]
+
+
+def _sizes(setting: Setting, name: str, compiled: bool) -> Iterator[Entrant]:
+    known, same = model_options(name), {"width": setting.width, "depth": 8, "heads": 8, "rank": RANK}
+    if name.startswith("backbone-"):
+        yield Entrant(name, name, same)
+        return
+    preset = setting.name if setting.name in get(name).all_presets() else None
+    own = Entrant(name, name, {"rank": RANK} if preset and "rank" in known else {}, preset)
+    yield own
+    if name in TWINS:
+        yield Entrant(f"{name} (same size)", name, same)
+    if name == "lrsa":
+        variants = ("checkpoint", "compiled") if compiled else ("checkpoint",)
+        for variant in variants:
+            yield Entrant(f"{name} ({variant})", name, own.options, preset, variant)
+
+
+def _single(values: np.ndarray) -> np.ndarray:
+    return values.astype(np.float32)

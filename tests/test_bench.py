@@ -1,0 +1,204 @@
+"""The benchmark counts rightly, writes what it promises, and its options change no result."""
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+from torch import Tensor, nn
+from torch.nn.attention import SDPBackend, sdpa_kernel
+from torch.utils.flop_counter import FlopCounterMode
+
+from lrsa.bench.flops import attention_flops, forward_flops, fourier_flops
+from lrsa.bench.memory import probe
+from lrsa.bench.results import BARS, Results
+from lrsa.bench.run import Plan, run_bench, save
+from lrsa.bench.settings import SETTINGS, Entrant, Setting, entrants
+from lrsa.blocks import checkpoint_blocks, compile_blocks, repeated
+from lrsa.errors import LrsaError
+from lrsa.registry import create_model, list_models
+
+TINY = Setting("tiny", 64, 16, 2, 1, 1, grid=(8, 8))
+SMALL = {"width": 16, "depth": 2, "heads": 2, "rank": 4}
+
+
+def small(name: str = "lrsa", depth: int = 2) -> nn.Module:
+    torch.manual_seed(0)
+    options: dict[str, Any] = {**SMALL, "depth": depth}
+    return create_model(name, coord_dim=2, in_features=1, out_features=1, **options)
+
+
+def count(entrant: Entrant, setting: Setting = TINY) -> int:
+    model = entrant.build(setting)
+    return forward_flops(model, entrant.batch(setting, model))[0]
+
+
+def test_products_are_counted_as_torch_counts_them() -> None:
+    model = nn.Sequential(nn.Linear(3, 8), nn.GELU(), nn.Linear(8, 2))
+    entrant = Entrant("", "lrsa", SMALL)
+    operator = entrant.build(TINY)
+    batch = entrant.batch(TINY, operator)
+    operator.forward = lambda x, f, context: model(torch.cat([x, f], -1))
+    with FlopCounterMode(display=False) as counter:
+        model(torch.rand(64, 3))
+    assert forward_flops(operator, batch)[0] == counter.get_total_flops() == 2 * 64 * (3 * 8 + 8 * 2)
+
+
+def test_attention_is_counted_as_the_products_of_its_formula() -> None:
+    query, key, value = torch.rand(2, 3, 5, 4), torch.rand(2, 3, 7, 4), torch.rand(2, 3, 7, 4)
+    with sdpa_kernel(SDPBackend.MATH), FlopCounterMode(display=False) as counter:
+        nn.functional.scaled_dot_product_attention(query, key, value)
+    assert attention_flops(query.shape, key.shape, value.shape) == counter.get_total_flops()
+
+
+def test_a_model_with_attention_costs_the_same_by_kernel_and_written_out() -> None:
+    entrant = Entrant("", "lrsa", SMALL)
+    model = entrant.build(TINY)
+    batch = entrant.batch(TINY, model)
+    by_kernel, kernels = forward_flops(model, batch)
+    assert kernels == ["_scaled_dot_product_flash_attention_for_cpu"]
+    with sdpa_kernel(SDPBackend.MATH):
+        written_out, none = forward_flops(model, batch)
+    assert by_kernel == written_out
+    assert none == []
+    assert all(parameter.requires_grad for parameter in model.parameters())
+
+
+def test_operations_of_lrsa_by_hand() -> None:
+    n, m, d, depth = 64, 4, 16, 2
+    points = 4 * d * d + 2 * d * d + 4 * m * d  # K, V, Q, O; FFN; scores and sums both ways
+    latents = m * (2 * d * d + 4 * d * d + 2 * d * d + 4 * d * d + 2 * m * d)  # Q, O; 2 FFN; K, V; Attn
+    lift_and_head = n * (3 * 2 * d + 2 * d * d + d)
+    assert count(Entrant("", "lrsa", SMALL)) == 2 * (depth * (n * points + latents) + lift_and_head)
+
+
+@pytest.mark.parametrize("structured", [False, True])
+def test_operations_of_transolver_by_hand(structured: bool) -> None:
+    n, m, d, depth, heads = 64, 4, 16, 2, 2
+    project = 2 * d * d * (9 if structured else 1)
+    points = project + d * d + 2 * d * d + 3 * m * d  # and O; MLP; slices, gather, scatter
+    tokens = m * (3 * d * (d // heads) + 2 * m * d)
+    lift_and_head = n * (3 * 2 * d + 2 * d * d + d)
+    counted = count(Entrant("", "transolver", {**SMALL, "structured": structured}))
+    assert counted == 2 * (depth * (n * points + tokens) + lift_and_head)
+
+
+def test_a_transform_costs_five_n_log_n() -> None:
+    assert fourier_flops((2, 8, 8), (1, 2)) == 2 * 5 * 64 * 6
+    entrant = next(e for e in entrants(TINY, ["backbone-fno"]))
+    assert count(entrant) > count(entrant, Setting("tiny", 32, 16, 2, 1, 1, grid=(8, 4)))
+
+
+@pytest.mark.parametrize("name", list_models())
+def test_every_model_that_takes_a_grid_has_a_cost(name: str) -> None:
+    """At its default options, or the size of the setting."""
+    setting = Setting("tiny", 512, 16, 2, 1, 1, grid=(16, 32))
+    assert count(entrants(setting, [name])[0], setting) > 0
+
+
+def test_a_run_writes_table_figure_and_numbers(tmp_path: Path) -> None:
+    said: list[str] = []
+    plan = Plan([TINY], only=["lrsa", "transolver", "deeponet"], rounds=2, threads=(1,))
+    results = run_bench(plan, "lrsa bench", said.append)
+    text = save(results, tmp_path).read_text()
+    labels = [row.label for row in results.rows]
+    assert labels == [
+        *("lrsa", "lrsa (same size)", "lrsa (checkpoint)"),
+        *("transolver", "transolver (same size)", "deeponet"),
+    ]
+    assert all(f"| {label} |" in text for label in labels)
+    assert "GFLOP/s" in text
+    assert (tmp_path / "bench.png").stat().st_size > 10_000
+    kept = json.loads((tmp_path / "bench.json").read_text())
+    assert all(0 < min(row["times"]["forward"]) < min(row["times"]["step"]) for row in kept["rows"])
+    assert all(row.matmul > 0 and row.share > 0 and row.probe.peak >= 0 for row in results.rows)
+    assert said
+
+
+def test_what_does_not_run_is_listed_with_the_reason() -> None:
+    cloud = Setting("tiny", 50, 16, 2, 1, 1)
+    results = run_bench(
+        Plan([cloud], only=["backbone-fno"], rounds=1, threads=(1,)), "lrsa bench", lambda words: None
+    )
+    assert results.rows == []
+    ((setting, model, reason),) = results.left_out
+    assert (setting, model) == ("tiny", "backbone-fno")
+    assert "Context.grid" in reason
+    none = Plan([cloud], only=["deeponet"], rounds=1, threads=(1,), minutes=0)
+    assert run_bench(none, "lrsa bench", lambda words: None).left_out[0][2].endswith("raise --minutes")
+
+
+def test_a_model_that_takes_too_long_is_given_up() -> None:
+    assert "more than 0 s" in probe(entrants(TINY, ["lrsa"])[0], TINY, "cpu", "fp32", 1, 0.0).refusal
+
+
+def test_wrong_names_are_refused() -> None:
+    with pytest.raises(LrsaError, match="airfoil"):
+        Plan.of(["airfoi"], [], "cpu")
+    with pytest.raises(LrsaError, match="bf16"):
+        Plan.of([], ["bf61"], "cpu")
+    with pytest.raises(LrsaError, match="Did you mean lrsa"):
+        entrants(TINY, ["lrsb"])
+
+
+def test_every_bar_names_a_setting_and_models_that_run_there() -> None:
+    for bar in BARS:
+        labels = {entrant.label for entrant in entrants(SETTINGS[bar.setting])}
+        assert {f"lrsa{bar.suffix}", f"transolver{bar.suffix}"} <= labels
+        assert bar.line(Results("", {}), "fp32", 2) is None
+
+
+@pytest.mark.parametrize("name", ["lrsa", "transolver"])
+def test_checkpointing_changes_no_gradient(name: str) -> None:
+    plain, saving = small(name), checkpoint_blocks(small(name))
+    assert plain.state_dict().keys() == saving.state_dict().keys()
+    ours, theirs = gradients(saving), gradients(plain)
+    assert all(torch.equal(a, b) for a, b in zip(ours, theirs, strict=True))
+
+
+def test_checkpointing_keeps_less() -> None:
+    def kept(model: nn.Module) -> int:
+        sizes: dict[int, int] = {}
+
+        def pack(value: Tensor) -> Tensor:
+            sizes[value.untyped_storage().data_ptr()] = value.untyped_storage().nbytes()
+            return value
+
+        with torch.autograd.graph.saved_tensors_hooks(pack, lambda value: value):
+            model(torch.rand(1, 500, 2), torch.rand(1, 500, 1))
+        return sum(sizes.values())
+
+    assert kept(checkpoint_blocks(small(depth=6))) < 0.4 * kept(small(depth=6))
+
+
+@pytest.mark.filterwarnings("ignore:The .grad attribute of a Tensor:UserWarning")
+def test_blocks_are_compiled_once_for_all_depths_and_numbers_of_points() -> None:
+    torch._dynamo.reset()
+    torch._dynamo.utils.counters.clear()
+    model = compile_blocks(small(depth=3), backend="aot_eager")
+    plain = small(depth=3)
+    assert len(repeated(model)) == 3
+    assert model.state_dict().keys() == plain.state_dict().keys()
+    for points in (30, 41, 64):
+        for ours, theirs in zip(gradients(model, points), gradients(plain, points), strict=True):
+            torch.testing.assert_close(ours, theirs, rtol=1e-4, atol=1e-6)
+    assert torch._dynamo.utils.counters["stats"]["unique_graphs"] == 1
+
+
+@pytest.mark.slow
+@pytest.mark.filterwarnings("ignore")  # those of the compiler are none of ours
+def test_compiled_blocks_give_the_same_results() -> None:
+    torch._dynamo.reset()
+    for ours, theirs in zip(gradients(compile_blocks(small())), gradients(small()), strict=True):
+        torch.testing.assert_close(ours, theirs, rtol=1e-4, atol=1e-6)
+
+
+def gradients(model: nn.Module, points: int = 50) -> list[Tensor]:
+    """Of all parameters, for the same points; the prediction first."""
+    draw = torch.Generator().manual_seed(1)
+    x, f = torch.rand(1, points, 2, generator=draw), torch.rand(1, points, 1, generator=draw)
+    model.zero_grad()
+    u = model(x, f)
+    u.square().sum().backward()
+    return [u.detach(), *(p.grad for p in model.parameters() if p.grad is not None)]
