@@ -12,6 +12,8 @@ from lrsa.errors import LrsaError, nearest
 
 DATA_ARGUMENTS = ("coord_dim", "in_features", "out_features")
 """What the data decides; every model's constructor takes them first."""
+MATCHED = "-matched"
+"""Behind the name of a preset: the width is that at which the model has the parameters of LRSA's preset."""
 
 
 @dataclass(frozen=True)
@@ -108,9 +110,10 @@ def create_model(name: str, *, preset: str | None = None, **options: Any) -> nn.
 
     >>> create_model("lrsa", coord_dim=2, in_features=1, out_features=1, width=64)
     >>> create_model("lrsa", preset="elasticity")
+    >>> create_model("transolver", preset="elasticity-matched")  # with the parameters of LRSA's preset
     """
     entry = get(name)
-    options = {**(entry.preset(preset) if preset else {}), **options}
+    options = {**(_preset(name, preset) if preset else {}), **options}
     known = inspect.signature(entry.build()).parameters
     for option in options:
         if option not in known:
@@ -126,6 +129,14 @@ def get(name: str) -> Entry:
     if name not in _MODELS:
         raise LrsaError(f'no model "{name}".{nearest(name, _MODELS)} There are: {", ".join(list_models())}')
     return _MODELS[name]
+
+
+def _preset(name: str, preset: str) -> Mapping[str, Any]:
+    if preset.endswith(MATCHED):
+        from lrsa.matching import matched_preset  # it makes models
+
+        return matched_preset(name, preset.removesuffix(MATCHED))
+    return get(name).preset(preset)
 
 
 def model_options(name: str) -> dict[str, inspect.Parameter]:

@@ -1,0 +1,115 @@
+"""A table of models and benchmarks as a page, as numbers and as a picture."""
+
+import json
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import matplotlib
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+
+from lrsa.data.catalogue import get
+from lrsa.files import atomic
+from lrsa.report.figures import ACCENT, INK, SOFT, STYLE, WARM
+
+matplotlib.use("Agg")
+
+
+def write_table(
+    out: Path, scale: str, cells: Sequence[Mapping[str, Any]], versions: Mapping[str, str]
+) -> Path:
+    """Write table-standard-SCALE.md, .json and .png; the path of the page."""
+    out.mkdir(parents=True, exist_ok=True)
+    stem = f"table-standard-{scale}"
+    with atomic(out / f"{stem}.json") as temporary:
+        temporary.write_text(json.dumps({"versions": versions, "cells": list(cells)}, indent=1) + "\n")
+    with atomic(out / f"{stem}.md") as temporary:
+        temporary.write_text(_page(scale, stem, cells, versions))
+    with matplotlib.rc_context(STYLE):
+        draw(cells).savefig(out / f"{stem}.png")
+    return out / f"{stem}.md"
+
+
+def by_benchmark(cells: Sequence[Mapping[str, Any]]) -> dict[str, list[Mapping[str, Any]]]:
+    """The measured cells, best first."""
+    names = dict.fromkeys(cell["benchmark"] for cell in cells if cell["relative_l2"] is not None)
+    return {
+        name: sorted(
+            (c for c in cells if c["benchmark"] == name and c["relative_l2"] is not None),
+            key=lambda c: c["relative_l2"],
+        )
+        for name in names
+    }
+
+
+def draw(cells: Sequence[Mapping[str, Any]]) -> Figure:
+    """Error and step time of every model, one panel for each benchmark."""
+    groups = by_benchmark(cells)
+    rows = max(map(len, groups.values()), default=1)
+    figure = Figure(figsize=(4.6 * max(len(groups), 1), 1.2 + 0.19 * rows), layout="constrained")
+    axes = figure.subplots(1, max(len(groups), 1), squeeze=False)[0]
+    for ax, (name, group) in zip(axes, groups.items(), strict=False):
+        _panel(ax, name, group)
+    return figure
+
+
+def _panel(ax: Axes, name: str, group: Sequence[Mapping[str, Any]]) -> None:
+    for y, cell in enumerate(group):
+        model = cell["model"]
+        color = WARM if model == "lrsa" else SOFT if model.startswith("backbone-") else ACCENT
+        ax.plot(cell["relative_l2"], y, "o", color=color, markersize=5)
+    null = min(group[0]["nulls"].values(), default=None)
+    if null is not None:
+        ax.axvline(null, color=INK, linewidth=0.8, linestyle=":")
+        ax.annotate("best null", (null, -0.9), fontsize=7, ha="center", color=INK)
+    ax.set(xscale="log", title=name, xlabel="test relative L2", ylim=(len(group) - 0.3, -1.4))
+    ax.set_yticks(range(len(group)), [cell["model"] for cell in group], fontsize=7)
+    ax.grid(axis="y", linewidth=0.3)
+
+
+def _page(scale: str, stem: str, cells: Sequence[Mapping[str, Any]], versions: Mapping[str, str]) -> str:
+    lines = [
+        f"# All models on the standard benchmarks, {scale} scale",
+        "",
+        f"Made by `lrsa reproduce table-standard --scale {scale}`; every row is one run of `lrsa train"
+        f" BENCHMARK --model MODEL --scale {scale} --threads 1`, training seed 0, on data *generated* by our"
+        " solvers with seed 0. Cases, loss, optimiser, schedule and epochs are the same for every model; the"
+        " sizes (width, depth, heads, rank) are those of the scale wherever a model has them, so the"
+        " parameters differ (`--matched` chooses the width that makes them equal). *backbone-X* is our"
+        " backbone with that mixer; the others have their own published skeleton. A step is the time of one"
+        " training step divided by LRSA's, the two taking turns in one process on one thread, the fastest of"
+        " five each. One seed: differences of a few percent mean nothing.",
+        "",
+        f"![error of every model]({stem}.png)",
+    ]
+    for name, group in by_benchmark(cells).items():
+        lines += _section(name, scale, group)
+        missing = [c for c in cells if c["benchmark"] == name and c["reason"]]
+        lines += ["", *(f"- {c['model']}: {c['reason']}" for c in missing)] if missing else []
+    return "\n".join([*lines, "", f"Versions: {', '.join(f'{k} {v}' for k, v in versions.items())}.", ""])
+
+
+def _section(name: str, scale: str, group: Sequence[Mapping[str, Any]]) -> list[str]:
+    benchmark = get(name)
+    nulls = ", ".join(f"{key} {value:.4f}" for key, value in group[0]["nulls"].items())
+    row = "| {} | {:.4f} | {:,} | {} |"
+    return [
+        "",
+        f"## {name.capitalize()}",
+        "",
+        f"*generated*, {scale} scale: {benchmark.scale(scale).about}. Null baselines: {nulls}. The paper's"
+        f" LRSA on the official files at paper scale: {benchmark.paper_error}.",
+        "",
+        "| model | test relative L2 | parameters | step / LRSA's |",
+        "|---|---|---|---|",
+        *(
+            row.format(
+                f"**{c['model']}**" if c["model"] == "lrsa" else c["model"],
+                c["relative_l2"],
+                c["parameters"],
+                "-" if c["step"] is None else f"{c['step']:.2f}",
+            )
+            for c in group
+        ),
+    ]

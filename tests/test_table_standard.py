@@ -1,0 +1,90 @@
+"""The table of the standard benchmarks: every model trains on every benchmark it accepts, in one loop."""
+
+import json
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from lrsa.cli import main
+from lrsa.data.catalogue import CATALOGUE, Scale
+from lrsa.errors import LrsaError
+from lrsa.experiments.table_standard import chosen
+from lrsa.registry import get, list_models
+
+pytest_plugins = ["small_runs"]
+SMALL: dict[str, dict[str, Any]] = {
+    "darcy": {"resolution": 17, "stride": 1},
+    "elasticity": {"refinement": 1},
+    "airfoil": {"around": 12, "behind": 4, "layers": 16, "first": 0.1, "tolerance": 1e-2},
+    "pipe": {"elements": 8},
+    "navier-stokes": {"resolution": 17, "stride": 1, "frames": 11},
+}
+TINY = {"width": 16, "depth": 2, "heads": 2, "rank": 9}
+NO_FEATURES = {"elasticity", "airfoil", "pipe"}
+
+
+@pytest.fixture
+def tiny(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Every benchmark with its own solver, on few points: two training cases and a test case."""
+    monkeypatch.setattr("lrsa.experiments.table_standard.ROUNDS", 1)
+    for name, parameters in SMALL.items():
+        scale = Scale("tiny", 3, 1, "fast", model=TINY, train={"epochs": 1, "batch_size": 2})
+        small = replace(CATALOGUE[name], fidelities={"fast": parameters}, scales={"demo": scale})
+        monkeypatch.setitem(CATALOGUE, name, small)
+
+
+def inapplicable(benchmark: str) -> set[str]:
+    """The models that do not take the data of a benchmark."""
+    models = {"norm"} if benchmark in NO_FEATURES else set()
+    if benchmark == "elasticity":  # has no grid
+        models |= {name for name in list_models() if get(name).data == "grid"}
+    return models
+
+
+@pytest.mark.usefixtures("tiny")
+@pytest.mark.parametrize(
+    "benchmark", [name if name == "darcy" else pytest.param(name, marks=pytest.mark.slow) for name in SMALL]
+)
+def test_every_model_trains_on_every_benchmark_it_accepts(benchmark: str, home: Path) -> None:
+    words = ["reproduce", "table-standard", "--scale", "demo", "--only", f":{benchmark}", "--out", "out"]
+    assert main(words) == 0
+    cells = json.loads((home / "out" / "table-standard-demo.json").read_text())["cells"]
+    assert [cell["model"] for cell in cells] == list_models()
+    refused = {cell["model"]: cell["reason"] for cell in cells if cell["reason"]}
+    assert set(refused) == inapplicable(benchmark)
+    assert all(name in reason or "NORM" in reason for name, reason in refused.items())
+    measured = [cell for cell in cells if not cell["reason"]]
+    assert all(cell["relative_l2"] > 0 and cell["step"] > 0 for cell in measured)
+    assert {cell["model"]: cell["step"] for cell in measured}["lrsa"] == pytest.approx(1, rel=0.9)
+    page = (home / "out" / "table-standard-demo.md").read_text()
+    assert "generated" in page
+    assert all(f"{cell['relative_l2']:.4f}" in page for cell in measured)
+
+
+@pytest.mark.usefixtures("tiny")
+def test_what_is_trained_is_not_trained_again(home: Path) -> None:
+    words = ["reproduce", "table-standard", "--scale", "demo", "--out", "out", "--only"]
+    assert main([*words, "lrsa:darcy"]) == 0
+    weights = home / "runs" / "reproduce" / "demo" / "darcy-lrsa" / "model.safetensors"
+    before = weights.stat().st_mtime_ns
+    assert main([*words, "lrsa:darcy,deeponet:darcy"]) == 0
+    assert weights.stat().st_mtime_ns == before
+    cells = json.loads((home / "out" / "table-standard-demo.json").read_text())["cells"]
+    assert [cell["model"] for cell in cells] == ["deeponet", "lrsa"]
+
+
+@pytest.mark.parametrize(
+    ("only", "words"), [("darcy", "MODEL:BENCHMARK"), ("lrza:darcy", "lrza"), ("lrsa:dacry", "dacry")]
+)
+def test_a_pair_that_is_not_there_is_named(only: str, words: str) -> None:
+    with pytest.raises(LrsaError, match=words):
+        chosen(only)
+
+
+def test_pairs_are_chosen_by_model_by_benchmark_or_both() -> None:
+    assert chosen("lrsa:darcy") == [("lrsa", "darcy")]
+    assert chosen("lrsa:darcy,lrsa:darcy") == [("lrsa", "darcy")]
+    assert chosen(":darcy") == [(model, "darcy") for model in list_models()]
+    assert {benchmark for _, benchmark in chosen("fno:")} == set(CATALOGUE)
