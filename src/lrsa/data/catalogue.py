@@ -295,6 +295,49 @@ CATALOGUE: dict[str, Benchmark] = {
             ),
         },
     ),
+    "plasticity": Benchmark(
+        name="plasticity",
+        about="Forging with a random die: its shape and a time -> places and displacements, 101 x 31 points",
+        solver="lrsa.solvers.plasticity:Plasticity",
+        version=1,
+        seconds=23.0,
+        fidelities={
+            "default": {},
+            "fast": {"young": 12.5e3},
+            "coarse": {"young": 12.5e3, "columns": 50, "rows": 15},
+        },
+        samples=900,
+        test=80,
+        paper_error=0.0005,
+        protocol="time-conditioned",
+        scales={
+            "demo": Scale(
+                about="80 cases of 26 x 8 points, solved on 51 x 16, E/16; width 64, depth 4, rank 32",
+                samples=80,
+                test=20,
+                fidelity="coarse",
+                stride=2,
+                model=_LOCAL,
+                train={"epochs": 6, "max_lr": 2e-3, "batch_size": 4, "weights": False},
+            ),
+            "cpu": Scale(
+                about="200 cases of 51 x 16 points, solved on 101 x 31 with E/16; model as in demo",
+                samples=200,
+                test=40,
+                fidelity="fast",
+                stride=2,
+                model=_LOCAL,
+                train={"epochs": 8, "max_lr": 2e-3, "batch_size": 4, "weights": False},
+            ),
+            "paper": Scale(
+                about="900 cases of 101 x 31 points, the published configuration",
+                samples=900,
+                test=80,
+                preset="plasticity",
+                train={"clip": 0.1, "validation": 0.0, "weights": False},
+            ),
+        },
+    ),
 }
 
 

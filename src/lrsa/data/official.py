@@ -18,6 +18,7 @@ from lrsa.data.official_airfoil import AIRFOIL, read_airfoil
 from lrsa.data.official_elasticity import read_elasticity
 from lrsa.data.official_navier_stokes import NAVIER_STOKES, read_navier_stokes
 from lrsa.data.official_pipe import PIPE, read_pipe
+from lrsa.data.official_plasticity import PLASTICITY, read_plasticity
 from lrsa.data.pointset import Names, PointSet
 from lrsa.data.store import Schema
 from lrsa.data.writing import write_dataset
@@ -62,6 +63,7 @@ OFFICIAL: dict[str, Official] = {
     "elasticity": Official(("Random_UnitCell_XY_10.npy", "Random_UnitCell_sigma_10.npy"), read_elasticity),
     "pipe": Official(tuple(PIPE.values()), read_pipe),
     "navier-stokes": Official((NAVIER_STOKES,), read_navier_stokes),
+    "plasticity": Official((PLASTICITY,), read_plasticity),
 }
 
 
