@@ -1,42 +1,19 @@
 """The published files, small ones in the same formats: read back equal, or refused in one line."""
 
-from collections.abc import Callable
 from pathlib import Path
 
-import h5py
 import numpy as np
 import pytest
-import scipy.io
+from matlab import SAVES, Arrays, Save, save_v5, save_v73
 
-from lrsa.data.official import OFFICIAL, read_darcy, recognise
+from lrsa.data.official import OFFICIAL, recognise
+from lrsa.data.official_darcy import read_darcy
 from lrsa.data.store import open_dataset
 from lrsa.data.writing import write_dataset
 from lrsa.errors import LrsaError
 from lrsa.solvers.darcy import Darcy
 
 TRAIN, TEST = "piececonst_r421_N1024_smooth1.mat", "piececonst_r421_N1024_smooth2.mat"
-Arrays = dict[str, np.ndarray]
-Save = Callable[[Path, Arrays], None]
-
-
-def save_v5(path: Path, arrays: Arrays) -> None:
-    scipy.io.savemat(path, arrays)
-
-
-def save_v5_compressed(path: Path, arrays: Arrays) -> None:
-    scipy.io.savemat(path, arrays, do_compression=True)
-
-
-def save_v73(path: Path, arrays: Arrays) -> None:
-    """As MATLAB does: its header in a user block of 512 bytes, the axes reversed, compressed chunks."""
-    with h5py.File(path, "w", userblock_size=512) as file:
-        for key, array in arrays.items():
-            item = file.create_dataset(key, data=array.T, chunks=True, compression="gzip")
-            item.attrs["MATLAB_class"] = np.bytes_(b"double")
-        file.create_group("#refs#")
-    header = b"MATLAB 7.3 MAT-file, Platform: GLNXA64, HDF5 schema 1.00 ."
-    with path.open("r+b") as raw:
-        raw.write(header.ljust(116) + bytes(8) + b"\x00\x02IM")
 
 
 def arrays(cases: int, size: int, seed: int = 0) -> Arrays:
@@ -47,7 +24,7 @@ def arrays(cases: int, size: int, seed: int = 0) -> Arrays:
     return {"Kcoeff": coeff + 1, "Kcoeff_x": coeff - 1, "Kcoeff_y": coeff, "coeff": coeff, "sol": sol}
 
 
-@pytest.fixture(params=[save_v5, save_v5_compressed, save_v73])
+@pytest.fixture(params=SAVES)
 def save(request: pytest.FixtureRequest) -> Save:
     return request.param
 

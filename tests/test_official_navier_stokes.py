@@ -1,41 +1,16 @@
 """The published Navier-Stokes file, small ones in its formats: read back equal, or refused in one line."""
 
-from collections.abc import Callable
 from pathlib import Path
 
-import h5py
 import numpy as np
 import pytest
-import scipy.io
+from matlab import SAVES, Arrays, Save, save_v73
 
 from lrsa.data.official import import_official, recognise
 from lrsa.data.official_navier_stokes import NAVIER_STOKES, read_navier_stokes
 from lrsa.data.store import open_dataset
 from lrsa.errors import LrsaError
 from lrsa.solvers.navier_stokes import NavierStokes
-
-Arrays = dict[str, np.ndarray]
-Save = Callable[[Path, Arrays], None]
-
-
-def save_v5(path: Path, arrays: Arrays) -> None:
-    scipy.io.savemat(path, arrays)
-
-
-def save_v5_compressed(path: Path, arrays: Arrays) -> None:
-    scipy.io.savemat(path, arrays, do_compression=True)
-
-
-def save_v73(path: Path, arrays: Arrays) -> None:
-    """As MATLAB does: its header in a user block of 512 bytes, the axes reversed, compressed chunks."""
-    with h5py.File(path, "w", userblock_size=512) as file:
-        for key, array in arrays.items():
-            item = file.create_dataset(key, data=array.T, chunks=True, compression="gzip")
-            item.attrs["MATLAB_class"] = np.bytes_(b"single")
-        file.create_group("#refs#")
-    header = b"MATLAB 7.3 MAT-file, Platform: GLNXA64, HDF5 schema 1.00 ."
-    with path.open("r+b") as raw:
-        raw.write(header.ljust(116) + bytes(8) + b"\x00\x02IM")
 
 
 def arrays(cases: int = 1203, size: int = 4, frames: int = 11, dtype: str = "float32") -> Arrays:
@@ -45,7 +20,7 @@ def arrays(cases: int = 1203, size: int = 4, frames: int = 11, dtype: str = "flo
     return {"a": u[..., 0] + 1, "t": np.arange(1.0, frames + 1)[None], "u": u}
 
 
-@pytest.fixture(params=[save_v5, save_v5_compressed, save_v73])
+@pytest.fixture(params=SAVES)
 def save(request: pytest.FixtureRequest) -> Save:
     return request.param
 

@@ -1,36 +1,16 @@
 """The published Plasticity file, small ones in its formats: read back equal, or refused in one line."""
 
-from collections.abc import Callable
 from pathlib import Path
 
-import h5py
 import numpy as np
 import pytest
-import scipy.io
+from matlab import SAVES, Arrays, Save, save_v5
 
 from lrsa.data.official import import_official, recognise
 from lrsa.data.official_plasticity import PLASTICITY, read_plasticity
 from lrsa.data.store import open_dataset
 from lrsa.errors import LrsaError
 from lrsa.solvers.plasticity import Plasticity
-
-Arrays = dict[str, np.ndarray]
-Save = Callable[[Path, Arrays], None]
-
-
-def save_v5(path: Path, arrays: Arrays) -> None:
-    scipy.io.savemat(path, arrays)
-
-
-def save_v73(path: Path, arrays: Arrays) -> None:
-    """As MATLAB does: its header in a user block of 512 bytes, the axes reversed, compressed chunks."""
-    with h5py.File(path, "w", userblock_size=512) as file:
-        for key, array in arrays.items():
-            item = file.create_dataset(key, data=array.T, chunks=True, compression="gzip")
-            item.attrs["MATLAB_class"] = np.bytes_(b"double")
-    header = b"MATLAB 7.3 MAT-file, Platform: GLNXA64, HDF5 schema 1.00 ."
-    with path.open("r+b") as raw:
-        raw.write(header.ljust(116) + bytes(8) + b"\x00\x02IM")
 
 
 def arrays(cases: int = 987, grid: tuple[int, int] = (5, 3), dtype: str = "float64") -> Arrays:
@@ -42,7 +22,7 @@ def arrays(cases: int = 987, grid: tuple[int, int] = (5, 3), dtype: str = "float
     }
 
 
-@pytest.fixture(params=[save_v5, save_v73])
+@pytest.fixture(params=SAVES)
 def save(request: pytest.FixtureRequest) -> Save:
     return request.param
 

@@ -17,6 +17,7 @@ from lrsa.baselines.skeleton import BoxDistances, IndexDistances, TransolverSkel
 from lrsa.baselines.transolver import Transolver
 from lrsa.baselines.transolver_plus import TransolverPlus
 from lrsa.errors import LrsaError
+from lrsa.mixers.transolver_plus import EideticAttention
 from lrsa.template import LowRankMix
 
 GRID, FREQUENCIES = (12, 10), 8
@@ -256,3 +257,9 @@ def ragged(x: Tensor) -> Tensor:
 
 def relative_error(prediction: Tensor, u: Tensor) -> Tensor:
     return (prediction - u).norm() / u.norm()
+
+
+def test_the_noise_of_transolver_plus_is_not_dropped_silently_in_training() -> None:
+    mixer = EideticAttention(8, 2, 4).train()
+    with pytest.raises(LrsaError, match=r"--train\.chunk"):
+        mixer.partial(torch.rand(1, 5, 8), torch.rand(1, 5, 2), Context())

@@ -4,6 +4,7 @@ import torch
 from torch import Tensor, nn
 
 from lrsa.context import Context
+from lrsa.errors import LrsaError
 from lrsa.mixers.transolver import SlicePartial, SliceTokens, head_width, split_heads
 from lrsa.template import LowRankMix
 
@@ -44,7 +45,12 @@ class EideticAttention(LowRankMix[SlicePartial]):
         return self.partial(h, x, context).finish()
 
     def partial(self, h: Tensor, x: Tensor, context: Context) -> SlicePartial:
-        """Weighted sums and weights over some of the points."""
+        """Weighted sums and weights over some of the points; without noise, so not in training mode."""
+        if self.training:
+            raise LrsaError(
+                "Transolver++ draws noise at all points in training, and cannot go by some of them."
+                " Call model.eval() first, or train without --train.chunk"
+            )
         values = self.project(h)
         return self.tokens.gather(self.slices(values), values, context.measure())
 
