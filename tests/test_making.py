@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 from cases import NAMES, assert_equal, make_case
 
-from lrsa.data.catalogue import Benchmark, get
+from lrsa.data.catalogue import CATALOGUE, Benchmark, get
 from lrsa.data.making import Job, case_rng, make_dataset
 from lrsa.data.pointset import Names
 from lrsa.data.store import Dataset, Schema
@@ -54,6 +54,16 @@ def test_two_workers_or_an_extension_make_the_same_file_bit_for_bit(whole: Path,
     make_dataset(DARCY, 12, 3, "fast", 0, 2, out)
     assert_same_file(out, whole)
     assert os.listdir(tmp_path) == ["darcy.h5"]
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", [name for name in CATALOGUE if name != "darcy"])
+def test_every_benchmark_is_the_same_by_one_worker_or_two(name: str, tmp_path: Path) -> None:
+    """Nothing that a solver keeps from one case to the next changes the next."""
+    one, two = (make_dataset(get(name), 9, 1, "fast", 0, w, tmp_path / f"{w}.h5") for w in (1, 2))
+    assert_same_file(two, one)
+    case = get(name).solver_at("fast").sample(case_rng(name, get(name).version, 0, "train", 8))
+    assert_equal(Dataset(one, "train")[8], case)
 
 
 def test_a_set_that_is_there_is_not_made_again(whole: Path) -> None:

@@ -221,21 +221,21 @@ CATALOGUE: dict[str, Benchmark] = {
         paper_error=0.0042,
         scales={
             "demo": Scale(
-                about="120 cases of 111 x 26 points, solved to 1e-4; width 64, depth 4, rank 32, depthwise",
+                about="120 cases of 111 x 26 points; width 64, depth 4, rank 32, depthwise, 12 frequencies",
                 samples=120,
                 test=40,
                 fidelity="fast",
                 stride=2,
-                model=_LOCAL,
-                train={"epochs": 12, "max_lr": 2e-3, "batch_size": 2, "weights": False, "coordinates": "raw"},
+                model={**_LOCAL, "frequencies": 12},
+                train={"epochs": 12, "max_lr": 1e-3, "batch_size": 1, "weights": False, "coordinates": "raw"},
             ),
             "cpu": Scale(
-                about="300 cases of 111 x 26 points; width 64, depth 4, rank 32, depthwise",
+                about="300 cases of 111 x 26 points; width 64, depth 4, rank 32, depthwise, 12 frequencies",
                 samples=300,
                 test=100,
                 stride=2,
-                model=_LOCAL,
-                train={"epochs": 20, "max_lr": 2e-3, "batch_size": 2, "weights": False, "coordinates": "raw"},
+                model={**_LOCAL, "frequencies": 12},
+                train={"epochs": 20, "max_lr": 1e-3, "batch_size": 1, "weights": False, "coordinates": "raw"},
             ),
             "paper": Scale(
                 about="1000 cases of 221 x 51 points, the published configuration",
