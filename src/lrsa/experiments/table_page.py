@@ -8,12 +8,15 @@ from typing import Any
 import matplotlib
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
+from matplotlib.ticker import LogLocator, NullLocator
 
 from lrsa.data.catalogue import get
 from lrsa.files import atomic
 from lrsa.report.figures import ACCENT, INK, SOFT, STYLE, WARM
 
 matplotlib.use("Agg")
+ACROSS = 3
+"""Panels in a row."""
 
 
 def write_table(
@@ -26,8 +29,9 @@ def write_table(
         temporary.write_text(json.dumps({"versions": versions, "cells": list(cells)}, indent=1) + "\n")
     with atomic(out / f"{stem}.md") as temporary:
         temporary.write_text(_page(scale, stem, cells, versions))
-    with matplotlib.rc_context(STYLE):
-        draw(cells).savefig(out / f"{stem}.png")
+    if _worth_a_picture(cells):
+        with matplotlib.rc_context(STYLE):
+            draw(cells).savefig(out / f"{stem}.png")
     return out / f"{stem}.md"
 
 
@@ -43,14 +47,22 @@ def by_benchmark(cells: Sequence[Mapping[str, Any]]) -> dict[str, list[Mapping[s
     }
 
 
+def _worth_a_picture(cells: Sequence[Mapping[str, Any]]) -> bool:
+    return any(len(group) > 2 for group in by_benchmark(cells).values())
+
+
 def draw(cells: Sequence[Mapping[str, Any]]) -> Figure:
     """Error and step time of every model, one panel for each benchmark."""
     groups = by_benchmark(cells)
     rows = max(map(len, groups.values()), default=1)
-    figure = Figure(figsize=(4.6 * max(len(groups), 1), 1.2 + 0.19 * rows), layout="constrained")
-    axes = figure.subplots(1, max(len(groups), 1), squeeze=False)[0]
+    across = min(len(groups), ACROSS)
+    down = -(-len(groups) // ACROSS)
+    figure = Figure(figsize=(4.6 * across, (1.2 + 0.19 * rows) * down), layout="constrained")
+    axes = figure.subplots(down, across, squeeze=False).ravel()
     for ax, (name, group) in zip(axes, groups.items(), strict=False):
         _panel(ax, name, group)
+    for ax in axes[len(groups) :]:
+        ax.set_visible(False)
     return figure
 
 
@@ -65,6 +77,9 @@ def _panel(ax: Axes, name: str, group: Sequence[Mapping[str, Any]]) -> None:
         ax.annotate("best null", (null, -0.9), fontsize=7, ha="center", color=INK)
     ax.set(xscale="log", title=name, xlabel="test relative L2", ylim=(len(group) - 0.3, -1.4))
     ax.set_yticks(range(len(group)), [cell["model"] for cell in group], fontsize=7)
+    ax.xaxis.set_major_locator(LogLocator(subs=(1.0, 2.0, 5.0)))
+    ax.xaxis.set_major_formatter("{x:g}")
+    ax.xaxis.set_minor_locator(NullLocator())
     ax.grid(axis="y", linewidth=0.3)
 
 
@@ -81,7 +96,7 @@ def _page(scale: str, stem: str, cells: Sequence[Mapping[str, Any]], versions: M
         " training step divided by LRSA's, the two taking turns in one process on one thread, the fastest of"
         " five each. One seed: differences of a few percent mean nothing.",
         "",
-        f"![error of every model]({stem}.png)",
+        *([f"![error of every model]({stem}.png)"] if _worth_a_picture(cells) else []),
     ]
     for name, group in by_benchmark(cells).items():
         lines += _section(name, scale, group)
@@ -96,7 +111,7 @@ def _section(name: str, scale: str, group: Sequence[Mapping[str, Any]]) -> list[
     row = "| {} | {:.4f} | {:,} | {} |"
     return [
         "",
-        f"## {name.capitalize()}",
+        f"## {name.title()}",
         "",
         f"*generated*, {scale} scale: {benchmark.scale(scale).about}. Null baselines: {nulls}. The paper's"
         f" LRSA on the official files at paper scale: {benchmark.paper_error}.",

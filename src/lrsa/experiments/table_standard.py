@@ -104,7 +104,8 @@ def _time_steps(runs: Path, pairs: Sequence[tuple[str, str]]) -> None:
     open_ = [
         (model, benchmark)
         for model, benchmark in pairs
-        if (runs / f"{benchmark}-{model}" / "evaluation.json").exists()
+        if model != "lrsa"
+        and (runs / f"{benchmark}-{model}" / "evaluation.json").exists()
         and (runs / f"{benchmark}-lrsa" / "evaluation.json").exists()
         and not (runs / f"{benchmark}-{model}" / "step.json").exists()
     ]
@@ -141,7 +142,9 @@ def _read(run: Path, model: str, benchmark: str) -> Cell | None:
     if not (run / "evaluation.json").exists():
         return None
     outcome: dict[str, Any] = json.loads((run / "evaluation.json").read_text())
-    step = json.loads((run / "step.json").read_text()) if (run / "step.json").exists() else None
+    step = {"model": 1.0, "lrsa": 1.0} if model == "lrsa" else None
+    if (run / "step.json").exists():
+        step = json.loads((run / "step.json").read_text())
     return Cell(
         model,
         benchmark,
