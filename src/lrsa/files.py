@@ -52,8 +52,8 @@ def alone(path: Path) -> Iterator[None]:
         try:
             if not _locked(lock):
                 raise LrsaError(f"another process is making {path}. Wait for it, or name another file")
-            # Its last holder may have removed it before it was locked here.
-            if name.exists() and os.path.samestat(os.fstat(lock), os.stat(name)):
+            # Its last holder may have removed it before it was locked here: then it has no name any more.
+            if os.fstat(lock).st_nlink:
                 try:
                     yield
                 finally:
