@@ -144,8 +144,8 @@ CATALOGUE: dict[str, Benchmark] = {
         paper_error=0.0033,
         scales={
             "demo": Scale(
-                about="300 cases of 972 points; width 64, depth 4, rank 32",
-                samples=300,
+                about="500 cases of 972 points; width 64, depth 4, rank 32",
+                samples=500,
                 test=100,
                 fidelity="fast",
                 model=_SMALL,
