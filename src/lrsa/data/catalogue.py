@@ -189,7 +189,7 @@ CATALOGUE: dict[str, Benchmark] = {
                 fidelity="fast",
                 stride=2,
                 model=_LOCAL,
-                train={"epochs": 10, "max_lr": 2e-3, "batch_size": 1, "weights": False},
+                train={"epochs": 25, "max_lr": 2e-3, "batch_size": 1, "weights": False},
             ),
             "cpu": Scale(
                 about="200 cases of 32 x 32 points, solved on 128²; model as in demo",
