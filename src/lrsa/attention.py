@@ -53,11 +53,11 @@ class LowRankSpatialAttention(LowRankMix["SoftmaxPartial"]):
 
     def compress(self, h: Tensor, x: Tensor, context: Context) -> Tensor:
         """(B, N, d) points -> (B, M, d) latents. The only place where points meet."""
-        return self.down(self.latents.expand(len(h), -1, -1), h, context.log_measure(h.dtype))
+        return self.down(self.latents.expand(h.shape[0], -1, -1), h, context.log_measure(h.dtype))
 
     def partial(self, h: Tensor, x: Tensor, context: Context) -> "SoftmaxPartial":
         """The same attention over some of the points, as a log-sum-exp that merges."""
-        return self.down.partial(self.latents.expand(len(h), -1, -1), h, context.log_measure(h.dtype))
+        return self.down.partial(self.latents.expand(h.shape[0], -1, -1), h, context.log_measure(h.dtype))
 
     def process(self, latents: Tensor) -> Tensor:
         """(B, M, d) -> (B, M, d). Never sees N."""

@@ -101,7 +101,7 @@ class FFNO(nn.Module):
         check_points(x, f, self.coord_dim, self.in_features)
         inputs = [x] if f is None else [x, f]
         if self.index_grid_input:
-            inputs.append(index_grid(grid).to(x).expand(len(x), -1, -1))
+            inputs.append(index_grid(grid).to(x).expand(x.shape[0], -1, -1))
         h = self.lift(torch.cat(inputs, dim=-1)).unflatten(1, grid)
         h = pad(h, (0, 0, 0, self.padding, 0, self.padding))  # (B, H, W, d)
         branch = h

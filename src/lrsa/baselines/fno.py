@@ -79,7 +79,7 @@ class GridLift(nn.Module):
         check_points(x, f, self.coord_dim, self.in_features)
         if self.reference:
             grid = full_grid(context, "the distance to reference points")
-            x = reference_distances(grid, self.reference).to(x).expand(len(x), -1, -1)
+            x = reference_distances(grid, self.reference).to(x).expand(x.shape[0], -1, -1)
         h = self.ffn(x if f is None else torch.cat([x, f], dim=-1))
         return h if self.time is None else h + self.time(context.need("time", "the time encoding"))
 

@@ -80,7 +80,7 @@ class GeoFNO(nn.Module):
         h = self.lift(point_features(x, f, self.coord_dim, self.in_features))
         measure = context.measure()
         h = h if measure is None else h * measure[..., None].to(h.dtype)
-        xi = self.deformation(x, self._code(context, len(x)))
+        xi = self.deformation(x, self._code(context, x.shape[0]))
         place = self.fourier.grid_points().to(x)[None]  # (1, p, S)
         g = self.fourier.to_grid(self._mix(0, self.fourier.of_points(h, xi)))  # (B, w, S)
         g = gelu(g + self.grid_bias[0](place))
@@ -173,7 +173,7 @@ class Fourier:
             values = h[:, rows].transpose(1, 2)
             return torch.complex(values @ phase.cos(), -values @ phase.sin())
 
-        parts = over_chunks(part, h.shape[1], self._chunk(len(h), self.waves))
+        parts = over_chunks(part, h.shape[1], self._chunk(h.shape[0], self.waves))
         return torch.stack(parts).sum(0)
 
     def at_points(self, coefficients: Tensor, xi: Tensor) -> Tensor:
@@ -189,7 +189,7 @@ class Fourier:
             phase = self._phase(xi[:, rows], self.all_waves)
             return phase.cos() @ c.real - phase.sin() @ c.imag
 
-        return torch.cat(over_chunks(part, xi.shape[1], self._chunk(len(xi), self.all_waves)), dim=1)
+        return torch.cat(over_chunks(part, xi.shape[1], self._chunk(xi.shape[0], self.all_waves)), dim=1)
 
     def of_grid(self, g: Tensor) -> Tensor:
         """(B, w, S) -> (B, w, K)."""

@@ -102,7 +102,7 @@ class LSM(nn.Module):
         grid = full_grid(context, "LSM")
         h = pad_grid(self.lift(x, f, context).unflatten(1, grid)).permute(0, 3, 1, 2)  # (B, d, H, W)
         patch = (h.shape[2] // PATCHES, h.shape[3] // PATCHES)
-        self._check_norm(len(h) if self.norm == "batch" else 1, patch)
+        self._check_norm(h.shape[0] if self.norm == "batch" else 1, patch)
         scales = [self.down[0](h)]
         for conv in self.down[1:]:
             scales.append(conv(max_pool2d(scales[-1], 2)))
@@ -147,7 +147,7 @@ class SpectralBlock(nn.Module):
     def write(self, points: Tensor) -> Tensor:
         """Tokens (P, h, t, C/h) that attended to the points (P, n, C) of their patch."""
         key, value = self.key_value(points).unflatten(-1, (self.heads, -1, 2)).transpose(1, 2).unbind(-1)
-        latent = self.latent.expand(len(points), -1, -1, -1)
+        latent = self.latent.expand(points.shape[0], -1, -1, -1)
         return latent + scaled_dot_product_attention(latent, key, value, scale=1.0)
 
     def transition(self, tokens: Tensor) -> Tensor:

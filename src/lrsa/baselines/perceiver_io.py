@@ -101,7 +101,7 @@ class LatentBackbone(LowRankMix[SoftmaxPartial]):
         return y + self.ffn_out(self.norm_out(y))
 
     def _queries(self, h: Tensor) -> Tensor:
-        return self.norm_latents(self.latents).expand(len(h), -1, -1)
+        return self.norm_latents(self.latents).expand(h.shape[0], -1, -1)
 
 
 PRESETS: dict[str, dict[str, object]] = {}

@@ -127,7 +127,7 @@ class IndexDistances(Position):
             )
         unit = [(0.0, 1.0)] * len(grid)
         points, anchors = lattice(unit, grid, x), lattice(unit, [self.reference] * len(grid), x)
-        return distances(points, anchors).expand(len(x), -1, -1)
+        return distances(points, anchors).expand(x.shape[0], -1, -1)
 
 
 class BoxDistances(Position):

@@ -1,6 +1,5 @@
 """What is exported: the surrogate as a function of named tensors, its inputs those that the run used."""
 
-import builtins
 import math
 import sys
 from collections.abc import Callable, Iterator, Mapping
@@ -103,27 +102,20 @@ class Signature:
 
 @contextmanager
 def traceable(model: nn.Module) -> Iterator[None]:
-    """In the modules of a model, two names stand for what a trace can follow while it is made.
-
-    `len(h)` must be a number in Python, and would fix the batch; a loop over chunks would fix the points.
-    """
-    homes = [module for name, module in list(sys.modules.items()) if name.split(".")[0] == "lrsa"]
-    homes += [sys.modules[type(part).__module__] for part in model.modules()]
-    before: list[tuple[Any, str, Any]] = []
-    for home in {id(module): module for module in homes}.values():
-        for name, stand_in in (("len", _length), ("over_chunks", _whole)):
-            if name == "len" or hasattr(home, name):
-                before.append((home, name, vars(home).get(name)))
-                setattr(home, name, stand_in)
+    """While it is traced, a model takes all points at once: a loop over chunks would fix their number."""
+    homes: dict[str, Any] = {
+        type(part).__module__: sys.modules[type(part).__module__] for part in model.modules()
+    }
+    before: dict[Any, Any] = {
+        home: home.over_chunks for home in homes.values() if hasattr(home, "over_chunks")
+    }
+    for home in before:
+        home.over_chunks = _whole
     try:
         yield
     finally:
-        for home, name, value in before:
-            delattr(home, name) if value is None else setattr(home, name, value)
-
-
-def _length(value: Any) -> int:
-    return value.shape[0] if isinstance(value, Tensor) else builtins.len(value)
+        for home, loop in before.items():
+            home.over_chunks = loop
 
 
 def _whole(part: Callable[[slice], Tensor], count: int, chunk: int) -> list[Tensor]:

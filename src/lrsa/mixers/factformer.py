@@ -60,7 +60,7 @@ class FactorisedAttention(GlobalMix):
         """κᵐ (B, h, S_m, S_m) for every axis m, from h (B, N, d)."""
         u = h.unflatten(1, tuple(grid))
         return [
-            kernel(u.movedim(1 + m, 1).reshape(len(h), grid[m], -1, h.shape[-1]))
+            kernel(u.movedim(1 + m, 1).reshape(h.shape[0], grid[m], -1, h.shape[-1]))
             for m, kernel in enumerate(self.kernels)
         ]
 

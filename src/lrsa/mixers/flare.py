@@ -73,7 +73,7 @@ class FlareAttention(LowRankMix[SoftmaxPartial]):
 
     def queries(self, h: Tensor) -> Tensor:
         """(B, h, M, d_h), the same for every sample of h (B, N, d)."""
-        return self.norm_query(self.latents).expand(len(h), -1, -1, -1)
+        return self.norm_query(self.latents).expand(h.shape[0], -1, -1, -1)
 
     def keys(self, h: Tensor) -> Tensor:
         """(B, N, d) -> (B, h, N, d_h)."""

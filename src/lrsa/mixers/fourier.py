@@ -56,7 +56,7 @@ class SpectralConvolution(nn.Module):
         weight = torch.cat([self.weight[:upper], self.weight[2 * self.modes - lower :]])
         weight = torch.view_as_complex(weight[:, : kept.shape[2]].to(values.dtype).contiguous())
         mixed = torch.einsum("brkc,rkco->brko", kept, weight)
-        gap = mixed.new_zeros(len(h), rows - upper - lower, *mixed.shape[2:])
+        gap = mixed.new_zeros(h.shape[0], rows - upper - lower, *mixed.shape[2:])
         spectrum = torch.cat([mixed[:, :upper], gap, mixed[:, upper:]], dim=1)
         return torch.fft.irfft(torch.fft.ifft(spectrum, dim=1), n=columns, dim=2).to(h.dtype)
 

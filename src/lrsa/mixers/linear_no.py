@@ -111,14 +111,14 @@ class LinearKernel(nn.Module):
     def gather(self, features: Tensor, context: Context) -> Tensor:
         """Y (B, N, d) -> Z (B, M, d)."""
         points = split_heads(features, self.heads)
-        queries = self._divided(self.key, self.temperature_key, len(features))
+        queries = self._divided(self.key, self.temperature_key, features.shape[0])
         bias = context.log_measure(features.dtype)
         return join_heads(scaled_dot_product_attention(queries, points, points, attn_mask=bias, scale=1.0))
 
     def partial(self, features: Tensor, context: Context) -> SoftmaxPartial:
         """Numerator and denominator of Z over some of the points, in fp32 at least."""
         points = split_heads(features, self.heads)
-        scores = self._divided(self.key, self.temperature_key, len(features)) @ points.transpose(-1, -2)
+        scores = self._divided(self.key, self.temperature_key, features.shape[0]) @ points.transpose(-1, -2)
         scores = scores.to(torch.promote_types(scores.dtype, torch.float32))  # (B, h, M, N)
         bias = context.log_measure(scores.dtype)
         if bias is not None:
@@ -136,7 +136,7 @@ class LinearKernel(nn.Module):
 
     def scatter(self, features: Tensor, latents: Tensor) -> Tensor:
         """Y (B, N, d), Z' (B, M, d) -> (B, N, d)."""
-        keys = self._divided(self.query, self.temperature_query, len(features))
+        keys = self._divided(self.query, self.temperature_query, features.shape[0])
         points, values = split_heads(features, self.heads), split_heads(latents, self.heads)
         return self.output(join_heads(scaled_dot_product_attention(points, keys, values, scale=1.0)))
 

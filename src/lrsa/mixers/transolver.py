@@ -106,7 +106,7 @@ class HeadSoftmax(nn.Module):
 
     def forward(self, features: Tensor) -> Tensor:
         """(B, N, d) -> (B, h, N, M)."""
-        batch = len(features)
+        batch = features.shape[0]
         temperature = self.temperature if self.clamp is None else self.temperature.clamp(*self.clamp)
         weight = (self.linear.weight.t() / temperature).repeat(batch, 1, 1)  # (B h, d_h, M)
         bias = (self.linear.bias / temperature).repeat(batch, 1, 1)  # (B h, 1, M)
