@@ -11,8 +11,9 @@ from lrsa.cli import main
 from lrsa.data.catalogue import CATALOGUE, Scale
 from lrsa.data.making import case_rng
 from lrsa.data.writing import write_dataset
-from lrsa.errors import LrsaError
+from lrsa.errors import Failure, LrsaError
 from lrsa.experiments.table_standard import chosen
+from lrsa.files import alone
 from lrsa.registry import get, list_models
 
 pytest_plugins = ["small_runs"]
@@ -80,6 +81,28 @@ def test_what_is_trained_is_not_trained_again(home: Path) -> None:
     assert weights.stat().st_mtime_ns == before
     cells = json.loads((home / "out" / "table-standard-demo.json").read_text())["cells"]
     assert [cell["model"] for cell in cells] == ["deeponet", "lrsa"]
+
+
+@pytest.mark.usefixtures("tiny")
+def test_data_that_another_process_makes_ends_the_study_and_is_no_reason_for_a_cell(home: Path) -> None:
+    words = ["reproduce", "table-standard", "--scale", "demo", "--out", "out", "--only", "lrsa:darcy"]
+    path = CATALOGUE["darcy"].path("fast")
+    path.unlink()
+    with alone(path):
+        assert main(words) == 2
+    assert not list(home.rglob("reason.txt"))
+
+
+@pytest.mark.usefixtures("tiny")
+def test_a_run_that_diverges_is_a_reason(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def diverge(run: Path) -> None:
+        raise Failure("the loss became nan")
+
+    monkeypatch.setattr("lrsa.experiments.table_standard.train_run", diverge)
+    words = ["reproduce", "table-standard", "--scale", "demo", "--out", "out", "--only", "lrsa:darcy"]
+    assert main(words) == 0
+    (cell,) = json.loads((home / "out" / "table-standard-demo.json").read_text())["cells"]
+    assert cell["reason"] == "the loss became nan"
 
 
 @pytest.mark.parametrize(

@@ -87,7 +87,8 @@ def _page(scale: str, stem: str, cells: Sequence[Mapping[str, Any]], versions: M
     lines = [
         f"# All models on the standard benchmarks, {scale} scale",
         "",
-        f"Made by `lrsa reproduce table-standard --scale {scale}`; every row is one run of `lrsa train"
+        f"Made by `lrsa reproduce table-standard --scale {scale}`, with `--only` where it holds a part of"
+        " the models or benchmarks; every row is one run of `lrsa train"
         f" BENCHMARK --model MODEL --scale {scale} --threads 1`, training seed 0, on data *generated* by our"
         " solvers with seed 0. Cases, loss, optimiser, schedule and epochs are the same for every model; the"
         " sizes (width, depth, heads, rank) are those of the scale wherever a model has them, so the"

@@ -16,14 +16,14 @@ import torch
 
 from lrsa.console import bar, console
 from lrsa.data.catalogue import CATALOGUE, get
-from lrsa.errors import LrsaError
+from lrsa.errors import Failure, LrsaError
 from lrsa.evaluation.evaluate import evaluate
 from lrsa.experiments.table_page import write_table
 from lrsa.files import atomic
 from lrsa.registry import get as get_model
 from lrsa.registry import list_models
 from lrsa.training.config import RunConfig, versions
-from lrsa.training.fit import prepare, train_run, trainer_of
+from lrsa.training.fit import make_for_scale, prepare, train_run, trainer_of
 from lrsa.training.loop import Trainer
 
 STANDARD = ("elasticity", "plasticity", "airfoil", "pipe", "navier-stokes", "darcy")
@@ -57,6 +57,8 @@ def table_standard(out: Path, scale: str, only: str, runs: Path, threads: int) -
     """
     torch.set_num_threads(threads)
     pairs = chosen(only)
+    for benchmark in dict.fromkeys(name for _, name in pairs):
+        make_for_scale(get(benchmark), get(benchmark).scale(scale))
     for number, (model, benchmark) in enumerate(pairs, 1):
         console.print(f"{number}/{len(pairs)}: {model} on {benchmark}")
         _finish(runs / scale / f"{benchmark}-{model}", model, benchmark, scale, threads)
@@ -84,24 +86,36 @@ def chosen(only: str) -> list[tuple[str, str]]:
 
 
 def _finish(run: Path, model: str, benchmark: str, scale: str, threads: int) -> None:
-    """Train and evaluate the run, unless that is done; keep the reason where it is impossible."""
+    """Train and evaluate the run, unless that is done; keep the reason where the two do not go together.
+
+    The data is there already: what is refused before the first step, or diverges, will be so again. Anything
+    else ends the study, which can go on.
+    """
     if (run / "evaluation.json").exists() or (run / "reason.txt").exists():
         return
-    try:
-        if not (run / "config.json").exists():
+    if not (run / "config.json").exists():
+        try:
             prepare(benchmark, model, scale, run, None, "cpu", threads, {}, {})
+        except LrsaError as error:
+            _keep_reason(run, error)
+            return
+    try:
         train_run(run)
-        evaluate(run).save(run / "evaluation.json")
-    except LrsaError as error:
-        run.mkdir(parents=True, exist_ok=True)
-        with atomic(run / "reason.txt") as temporary:
-            temporary.write_text(" ".join(str(error).split()))
-        console.print(f"{model} on {benchmark}: {error}")
+    except Failure as error:
+        _keep_reason(run, error)
+        return
+    evaluate(run).save(run / "evaluation.json")
+
+
+def _keep_reason(run: Path, error: LrsaError) -> None:
+    with atomic(run / "reason.txt") as temporary:
+        temporary.write_text(" ".join(str(error).split()))
+    console.print(f"{run.name}: {error}")
 
 
 def _time_steps(runs: Path, pairs: Sequence[tuple[str, str]]) -> None:
     """Measure the steps of the finished runs that have no time yet."""
-    open_ = [
+    untimed = [
         (model, benchmark)
         for model, benchmark in pairs
         if model != "lrsa"
@@ -110,8 +124,8 @@ def _time_steps(runs: Path, pairs: Sequence[tuple[str, str]]) -> None:
         and not (runs / f"{benchmark}-{model}" / "step.json").exists()
     ]
     with bar("Timing") as report:
-        for done, (model, benchmark) in enumerate(open_):
-            report(done, len(open_), f"{model} on {benchmark}")
+        for done, (model, benchmark) in enumerate(untimed):
+            report(done, len(untimed), f"{model} on {benchmark}")
             run = runs / f"{benchmark}-{model}"
             ours, theirs = (_trainer(r) for r in (runs / f"{benchmark}-lrsa", run))
             times = [(_seconds(ours), _seconds(theirs)) for _ in range(1 + ROUNDS)][1:]

@@ -104,7 +104,10 @@ def prepare(
         raise LrsaError(f"--scale belongs to the benchmarks of the catalogue; {data} is a file")
     replace(TrainConfig(), **train)  # refused before the data is made, which takes long
     _check_sizes(options)
-    seen = _data(benchmark, chosen, data)
+    seen = DataConfig(str(Path(data).resolve()))
+    if benchmark and chosen:
+        path = make_for_scale(benchmark, chosen).resolve()
+        seen = DataConfig(str(path), chosen.samples, chosen.test, chosen.stride)
     cases = Dataset(Path(seen.path), "train")
     choose = partial(for_benchmark, benchmark, chosen) if benchmark and chosen else partial(for_data, cases)
     choice = choose(model)
@@ -193,9 +196,8 @@ def split_cases(config: RunConfig) -> tuple[Selection, Selection]:
     )
 
 
-def _data(benchmark: Benchmark | None, scale: Scale | None, data: str) -> DataConfig:
-    if benchmark is None or scale is None:
-        return DataConfig(str(Path(data).resolve()))
+def make_for_scale(benchmark: Benchmark, scale: Scale) -> Path:
+    """The file with the cases of a scale; what of them is not there yet is made."""
     path = benchmark.path(scale.fidelity)
     total = scale.samples + scale.test
     if not path.exists():
@@ -208,7 +210,7 @@ def _data(benchmark: Benchmark | None, scale: Scale | None, data: str) -> DataCo
             scale.fidelity,
             progress=lambda done, all: report(done, all, "cases"),
         )
-    return DataConfig(str(path.resolve()), scale.samples, scale.test, scale.stride)
+    return path
 
 
 def _with_dimensions(config: RunConfig) -> RunConfig:
