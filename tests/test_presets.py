@@ -6,7 +6,9 @@ import pytest
 import torch
 
 import lrsa
+from lrsa.data import catalogue
 from lrsa.presets import PRESETS
+from lrsa.training.choose import for_benchmark
 
 TABLE = """
 elasticity       8 128 8 64  2.1M 1e-3 1e-5  500  1
@@ -91,3 +93,10 @@ def test_the_manual_gives_the_actual_counts() -> None:
         assert [int(v) for v in (depth, width, heads, rank, hidden)] == sizes, name
         assert printed == PRESETS[name].printed, name
         assert int(count.replace(",", "")) == parameters(name), name
+
+
+@pytest.mark.parametrize(("model", "width"), [("transolver", 64), ("gno", 32), ("graph-unet", 8)])
+def test_a_scale_makes_no_model_larger_than_it_was_published(model: str, width: int) -> None:
+    elasticity = catalogue.get("elasticity")
+    assert elasticity.scale("demo").model["width"] == 64
+    assert for_benchmark(elasticity, elasticity.scale("demo"), model).model["width"] == width

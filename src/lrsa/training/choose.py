@@ -34,8 +34,9 @@ def for_benchmark(benchmark: Benchmark, scale: Scale, model: str) -> Choice:
 
     LRSA takes the scale as it stands, and so does another mixer in its backbone. Any other model keeps the
     form in which it was published for the benchmark (convolutions, reference positions, ...), and takes over
-    what is a size.
+    what is a size, unless it was published with a smaller one.
     """
+    known = model_options(model)
     settings: dict[str, Any] = {}
     if scale.preset is not None:
         row = PRESETS[scale.preset]
@@ -46,10 +47,12 @@ def for_benchmark(benchmark: Benchmark, scale: Scale, model: str) -> Choice:
         published = get(model).all_presets()
         options = dict(get(model).preset(benchmark.name)) if benchmark.name in published else {}
         sizes = scale.model if scale.preset is None else {} if options else PRESETS[scale.preset].model
-        options |= {k: v for k, v in sizes.items() if k in SIZES}
-    known = model_options(model)
+        for k in SIZES:
+            if k in known and k in sizes:
+                largest = options.get(k, known[k].default)
+                options[k] = min(sizes[k], largest) if isinstance(largest, int) else sizes[k]
     options = {k: v for k, v in options.items() if k in known and k not in DATA_ARGUMENTS}
-    return Choice(options, {**settings, **scale.train}, f"{scale.about}")
+    return Choice(options, {**settings, **scale.train}, scale.about)
 
 
 def for_data(data: Dataset, model: str) -> Choice:
