@@ -42,9 +42,9 @@ class TrainConfig:
     chunk: int | None = None
     """Points at a time, for point sets that do not fit in memory: slower, the same gradient."""
     checkpoint: bool = False
-    """Keep only the input of each layer for the backward pass: less memory, a fifth slower."""
+    """Keep only the input of each layer for the backward pass: less memory, more time."""
     compile: bool = False
-    """Compile the repeated layers; minutes at the start, on the CPU without gain."""
+    """Compile the repeated layers, which takes minutes at the first step; meant for GPUs."""
     coordinates: Coordinates = "box"
     """Normalisation of coordinates: one map for all axes (box), each by its deviation (axis), none (raw)."""
     seed: int = 0
