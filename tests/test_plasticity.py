@@ -3,13 +3,17 @@
 from copy import deepcopy
 from dataclasses import replace
 from functools import lru_cache
+from pathlib import Path
 
 import numpy as np
 import pytest
 
+from lrsa.data.store import Dataset
+from lrsa.data.writing import write_dataset
 from lrsa.errors import Failure
+from lrsa.report.datacard import about
 from lrsa.solvers import plasticity
-from lrsa.solvers.plasticity import Plasticity, deepest, passed, redraws, smallest_corner
+from lrsa.solvers.plasticity import Plasticity, deepest, passed, smallest_corner
 from lrsa.solvers.plasticity_contact import PENETRATION, SPEED, die_at, nearest, touch
 from lrsa.solvers.plasticity_die import (
     HEIGHT,
@@ -274,24 +278,26 @@ def test_dies_that_invert_or_flatten_elements_fail() -> None:
     assert forge(block, STEEL, die_pieces(HEIGHTS), 0.9, 0.01).end == INVERTED
 
 
-def test_failed_dies_are_drawn_again_and_counted(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_failed_dies_are_drawn_again_and_counted(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     solver = Plasticity(young=200e3 / 16, columns=10, rows=3)
     first = solver.sample(np.random.default_rng(5))
-    assert redraws(first, np.random.default_rng(5)) == 0
+    assert first.redraws == 0
     answers = iter([False, False, True])
     monkeypatch.setattr(plasticity, "passed", lambda *_: next(answers))
     third = solver.sample(np.random.default_rng(5))
-    assert redraws(third, np.random.default_rng(5)) == 2
+    assert third.redraws == 2
+    write_dataset(tmp_path / "d.h5", {"train": [first, third], "test": [third]})
+    train = Dataset(tmp_path / "d.h5", "train")
+    assert [case.redraws for case in train] == [0, 2]
+    assert "; 4 draws failed and were made again" in about(train)
     monkeypatch.setattr(plasticity, "passed", lambda *_: False)
     monkeypatch.setattr(plasticity, "DRAWS", 3)
     with pytest.raises(Failure, match="3 dies in a row failed"):
         solver.sample(np.random.default_rng(5))
-    with pytest.raises(Failure, match="does not come from this generator"):
-        redraws(first, np.random.default_rng(6))
 
 
 def test_a_sample_has_the_published_layout() -> None:
-    case = replace(COARSE, columns=100, rows=30).case(HEIGHTS, _at_rest())
+    case = replace(COARSE, columns=100, rows=30).case(HEIGHTS, _at_rest(), 0)
     assert case.grid == (101, 31)
     assert case.f is not None
     assert case.u is not None

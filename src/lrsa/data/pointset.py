@@ -47,6 +47,8 @@ class PointSet:
     """(T,) the times of the frames."""
     time: np.ndarray | None = None
     """() the time of this frame, where one frame was picked."""
+    redraws: np.ndarray | None = None
+    """() how many random draws failed before the one of this case, where a solver draws again."""
     names: Names = field(default_factory=Names)
 
     def __post_init__(self) -> None:
@@ -64,6 +66,7 @@ class PointSet:
             "globals": (None,),
             "times": (None,),
             "time": (),
+            "redraws": (),
         }
         for name, shape in expected.items():
             value = getattr(self, name)

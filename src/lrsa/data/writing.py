@@ -20,7 +20,7 @@ from lrsa.files import atomic, remove_left
 TEST_SHARE = 0.2
 SHAREABLE = ("x", "u_mask", "weights", "surface", "cells", "times")
 DTYPES = {"u_mask": np.bool_, "surface": np.bool_} | dict.fromkeys(
-    ("cells", "offsets", "cell_offsets", "grids"), np.int64
+    ("cells", "offsets", "cell_offsets", "grids", "redraws"), np.int64
 )
 """Of the fields that are not float32."""
 HEADERS = 65536

@@ -8,8 +8,9 @@ linearised at its latents.
 Three definitions hold everywhere in this package:
 
 contraction        of a block J_ij of e x e channels: tr(J_ij) / e, the mean over channels of what a channel
-                   of point j sends to the same channel of point i. Linear, so ranks survive it, and exact
-                   where all channels of a head share one kernel.
+                   of point j sends to the same channel of point i. Exact where all channels of a head
+                   share one kernel. Else the bound on the rank holds, but what one channel sends to
+                   another does not show, and channels of opposite sign cancel.
 interaction        K = U G Vᵀ (N, N) per head, G contracted. Its rank is at most M (2M for complex modes).
 effective rank     exp(-Σ p_k log p_k) with p_k = σ_k / Σ σ, σ the singular values of K (Roy, Vetterli 2007).
 

@@ -31,12 +31,16 @@ def card(data: Dataset) -> Table:
 
 
 def about(data: Dataset) -> str:
-    """Cases, points, protocol, in one sentence."""
-    splits = " + ".join(f"{len(part)} {split}" for split, part in _splits(data).items())
+    """Cases, points, protocol, in one sentence, and how many draws failed on the way."""
+    parts = _splits(data)
+    splits = " + ".join(f"{len(part)} {split}" for split, part in parts.items())
     sizes = point_range([len(case) for case in data])
     grid = f", grid {' x '.join(map(str, data.grid))}" if data.grid else ""
     few = len(_few(data))
-    return f"{splits} cases of {sizes} points{grid}, protocol {data.schema.protocol}; ranges over {few} cases"
+    failed = sum(int(case.redraws or 0) for part in parts.values() for case in part)
+    again = f"; {failed} draws failed and were made again" if "redraws" in data else ""
+    kind = f"protocol {data.schema.protocol}; ranges over {few} cases{again}"
+    return f"{splits} cases of {sizes} points{grid}, {kind}"
 
 
 def card_rows(data: Dataset) -> list[tuple[str, ...]]:

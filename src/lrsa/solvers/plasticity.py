@@ -6,7 +6,7 @@ of bilinear elements with four points (`plasticity_flow`) on the published grid 
 scaled but, where asked for, Young's modulus.
 
 A die that turns an element inside out, squeezes one flat, or digs into a side of the block is drawn again
-from the same generator. `redraws` counts how often that was, from the die alone.
+from the same generator; the case says how often that was.
 """
 
 from dataclasses import dataclass
@@ -54,11 +54,11 @@ class Plasticity:
 
     def sample(self, rng: np.random.Generator) -> PointSet:
         """One random die and the block under it, float32; weights are areas at rest."""
-        for _ in range(DRAWS):
+        for failed in range(DRAWS):
             heights = random_heights(rng)
             forging = self.forge(heights)
             if passed(forging, heights):
-                return self.case(heights, forging)
+                return self.case(heights, forging, failed)
         raise Failure(f"{DRAWS} dies in a row failed. Choose a smaller `thinnest` or more elements")
 
     def forge(self, heights: np.ndarray) -> Forging:
@@ -67,8 +67,8 @@ class Plasticity:
         block = at_rest(self.columns, self.rows, self.points, self.density)
         return forge(block, material, die_pieces(heights), self.safety, self.thinnest)
 
-    def case(self, heights: np.ndarray, forging: Forging) -> PointSet:
-        """The run as a case, which does not say how many dies failed before."""
+    def case(self, heights: np.ndarray, forging: Forging, redraws: int) -> PointSet:
+        """The run as a case, before which so many dies failed."""
         x = nodes(self.columns, self.rows)
         frames = np.concatenate([forging.frames, forging.frames - x], axis=-1)
         return PointSet(
@@ -78,6 +78,7 @@ class Plasticity:
             weights=shares(self.columns, self.rows).ravel().astype(np.float32),
             times=times().astype(np.float32),
             grid=x.shape[:2],
+            redraws=np.array(redraws),
             names=self.names,
         )
 
@@ -116,13 +117,3 @@ def deepest(frames: np.ndarray, heights: np.ndarray) -> float:
     """How far a node, on whatever side of the block, is above the die, in millimetres."""
     die = die_heights(die_pieces(heights), frames[..., 0]) - SPEED * times()[:, None, None]
     return float((frames[..., 1] - die).max())
-
-
-def redraws(case: PointSet, rng: np.random.Generator) -> int:
-    """How many dies failed before that of a case, given the generator that the case was made with."""
-    assert case.f is not None
-    for count in range(DRAWS):
-        die = die_heights(die_pieces(random_heights(rng)), case.x[:, 0])
-        if np.allclose(die, case.f[:, 0], rtol=0, atol=1e-4):
-            return count
-    raise Failure("the die of the case does not come from this generator. Give the one it was made with")
