@@ -34,7 +34,7 @@ from lrsa.data.prepare import Collator
 from lrsa.data.store import Dataset
 from lrsa.errors import Failure, LrsaError
 from lrsa.evaluation.evaluate import evaluate
-from lrsa.registry import _MODELS
+from lrsa.registry import _MODELS, get, model_options
 from lrsa.training.config import DataConfig, RunConfig, TrainConfig
 from lrsa.training.fit import split_cases, surrogate_of
 from lrsa.training.loop import Trainer, case_errors
@@ -281,9 +281,14 @@ def test_quadrature_weights_are_used_unless_refused_and_the_run_knows() -> None:
     assert errors["used"] != plain_errors["used"]
 
 
-def test_cases_of_different_sizes_train(monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize("model", [name for name in lrsa.list_models() if get(name).data != "grid"])
+def test_every_model_of_points_trains_on_cases_of_different_sizes(model: str) -> None:
     data = write(Path("ragged.h5"), ragged_cases(8), ragged_cases(3, seed=1))
-    quick(data, "run", batch_size=3)
+    sizes = {**OPTIONS, "modes": (4, 4) if model == "geo-fno" else 8}
+    options = {name: value for name, value in sizes.items() if name in model_options(model)}
+    lrsa.fit(data, model, out="run", epochs=15, batch_size=3, options=options)
+    losses = [json.loads(row)["loss"] for row in Path("run/metrics.jsonl").read_text().splitlines()]
+    assert losses[-1] < losses[0]
     found = evaluate(Path("run"))
     assert np.isfinite(found.relative_l2)
     assert " to " in found.points
