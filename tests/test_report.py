@@ -135,6 +135,7 @@ def test_frames_in_time_are_reported(kind: str, count: int) -> None:
     quick(write(Path("frames.h5"), cases, cases[:2], kind), "run", epochs=1)
     page = Page(write_report(Path("run")).read_text())
     assert number(evaluate(Path("run")).relative_l2) in page.text
+    assert "last frame, truth and prediction" in page.text
 
 
 def test_every_unnamed_target_is_reported() -> None:

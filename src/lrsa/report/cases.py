@@ -49,10 +49,9 @@ class Cases:
         parts = []
         for channel, field in enumerate(rows):
             drawn = [[next(images) for _ in row] for row in field]
-            path, name = self.run / "figures" / f"cases-{channel}.png", names[channel]
+            path, shown = self.run / "figures" / f"cases-{channel}.png", self._titled(names[channel])
             labels = [f"{label}: {self.evaluation.per_case[i]:.3g}" for label, i in chosen.items()]
-            draw_comparison(path, labels, field, [image for row in drawn for image in row], name)
-            shown = self._titled(name)
+            draw_comparison(path, labels, field, [image for row in drawn for image in row], shown)
             whole = "".join(
                 _article(label, self.evaluation, index, shown, row, panels)
                 for (label, index), row, panels in zip(chosen.items(), field, drawn, strict=True)
@@ -83,8 +82,10 @@ class Cases:
         return charts
 
     def _titled(self, name: str) -> str:
+        """A field with its unit, and which of its frames is drawn."""
         unit = self.config.schema.names.units.get(name, "")
-        return f"{name} [{unit}]" if unit and unit != "1" else name
+        shown = f"{name} [{unit}]" if unit and unit != "1" else name
+        return shown if self.config.schema.protocol == "static" else f"{shown}, last frame"
 
     def _predict(self, index: int) -> tuple[PointSet, np.ndarray, np.ndarray]:
         """A case, its truth and its prediction (N, o); of frames the last."""
