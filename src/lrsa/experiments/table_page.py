@@ -91,11 +91,12 @@ def _page(scale: str, stem: str, cells: Sequence[Mapping[str, Any]], versions: M
         " the models or benchmarks; every row is one run of `lrsa train"
         f" BENCHMARK --model MODEL --scale {scale} --threads 1`, training seed 0, on data *generated* by our"
         " solvers with seed 0. Cases, loss, optimiser, schedule and epochs are the same for every model; the"
-        " sizes (width, depth, heads, rank) are those of the scale wherever a model has them, so the"
-        " parameters differ (`--matched` chooses the width that makes them equal). *backbone-X* is our"
+        " sizes (width, depth, heads, rank) are those of the scale, unless a model was published smaller, so"
+        " the parameters differ (`--matched` chooses the width that makes them equal). *backbone-X* is our"
         " backbone with that mixer; the others have their own published skeleton. A step is the time of one"
         " training step divided by LRSA's, the two taking turns in one process on one thread, the fastest of"
-        " five each. One seed: differences of a few percent mean nothing.",
+        " five each. Waiting is the share of the training that was spent on loading and batching data. One"
+        " seed: differences of a few percent mean nothing.",
         "",
         *([f"![error of every model]({stem}.png)"] if _worth_a_picture(cells) else []),
     ]
@@ -109,7 +110,7 @@ def _page(scale: str, stem: str, cells: Sequence[Mapping[str, Any]], versions: M
 def _section(name: str, scale: str, group: Sequence[Mapping[str, Any]]) -> list[str]:
     benchmark = get(name)
     nulls = ", ".join(f"{key} {value:.4f}" for key, value in group[0]["nulls"].items())
-    row = "| {} | {:.4f} | {:,} | {} |"
+    row = "| {} | {:.4f} | {:,} | {} | {:.2%} |"
     return [
         "",
         f"## {name.title()}",
@@ -117,14 +118,15 @@ def _section(name: str, scale: str, group: Sequence[Mapping[str, Any]]) -> list[
         f"*generated*, {scale} scale: {benchmark.scale(scale).about}. Null baselines: {nulls}. The paper's"
         f" LRSA on the official files at paper scale: {benchmark.paper_error}.",
         "",
-        "| model | test relative L2 | parameters | step / LRSA's |",
-        "|---|---|---|---|",
+        "| model | test relative L2 | parameters | step / LRSA's | waiting |",
+        "|---|---|---|---|---|",
         *(
             row.format(
                 f"**{c['model']}**" if c["model"] == "lrsa" else c["model"],
                 c["relative_l2"],
                 c["parameters"],
                 "-" if c["step"] is None else f"{c['step']:.2f}",
+                c["waiting"],
             )
             for c in group
         ),

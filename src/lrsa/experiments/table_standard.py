@@ -22,6 +22,7 @@ from lrsa.experiments.table_page import write_table
 from lrsa.files import atomic
 from lrsa.registry import get as get_model
 from lrsa.registry import list_models
+from lrsa.training.checkpoint import STATE, load_progress
 from lrsa.training.config import RunConfig, versions
 from lrsa.training.fit import make_for_scale, prepare, train_run, trainer_of
 from lrsa.training.loop import Trainer
@@ -42,6 +43,8 @@ class Cell:
     nulls: dict[str, float] | None = None
     step: float | None = None
     """Time of a training step, LRSA's = 1."""
+    waiting: float | None = None
+    """Share of the training that was spent waiting for data."""
     reason: str = ""
 
 
@@ -159,6 +162,7 @@ def _read(run: Path, model: str, benchmark: str) -> Cell | None:
     step = {"model": 1.0, "lrsa": 1.0} if model == "lrsa" else None
     if (run / "step.json").exists():
         step = json.loads((run / "step.json").read_text())
+    progress = load_progress(run / STATE)
     return Cell(
         model,
         benchmark,
@@ -166,4 +170,5 @@ def _read(run: Path, model: str, benchmark: str) -> Cell | None:
         outcome["relative_l2"],
         outcome["nulls"],
         step["model"] / step["lrsa"] if step else None,
+        progress.waiting / progress.seconds,
     )

@@ -1,8 +1,11 @@
 """Checkpoints: everything that is needed to go on as if nothing had happened, in one file."""
 
 import json
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import asdict, dataclass
 from pathlib import Path
+from typing import Any
 
 import torch
 from safetensors import SafetensorError, safe_open
@@ -11,6 +14,9 @@ from torch import Tensor, nn
 
 from lrsa.errors import LrsaError
 from lrsa.files import atomic
+
+STATE = Path("checkpoint") / "state.safetensors"
+"""Where it is in the folder of a run."""
 
 
 @dataclass
@@ -63,12 +69,9 @@ def load_checkpoint(
     scheduler: torch.optim.lr_scheduler.LRScheduler,
     scaler: torch.amp.GradScaler,
 ) -> Progress:
-    try:
-        with safe_open(path, "pt") as file:
-            metadata = json.loads(file.metadata()["state"])
-            tensors = {key: file.get_tensor(key) for key in file.keys()}  # noqa: SIM118 - not a dictionary
-    except (SafetensorError, OSError, KeyError, TypeError, ValueError) as error:
-        raise LrsaError(f"{path} is damaged: train again") from error
+    with _reading(path) as file:
+        metadata = json.loads(file.metadata()["state"])
+        tensors = {key: file.get_tensor(key) for key in file.keys()}  # noqa: SIM118 - not a dictionary
     try:
         surrogate.load_state_dict(
             {k.removeprefix("surrogate."): v for k, v in tensors.items() if k.startswith("surrogate.")}
@@ -84,6 +87,21 @@ def load_checkpoint(
     scheduler.load_state_dict(metadata["scheduler"])
     scaler.load_state_dict(metadata["scaler"])
     return Progress(**metadata["progress"])
+
+
+def load_progress(path: Path) -> Progress:
+    """Of a checkpoint, only where the run stands."""
+    with _reading(path) as file:
+        return Progress(**json.loads(file.metadata()["state"])["progress"])
+
+
+@contextmanager
+def _reading(path: Path) -> Iterator[Any]:
+    try:
+        with safe_open(path, "pt") as file:
+            yield file
+    except (SafetensorError, OSError, KeyError, TypeError, ValueError) as error:
+        raise LrsaError(f"{path} is damaged: train again") from error
 
 
 def _write(path: Path, tensors: dict[str, Tensor], metadata: dict[str, str] | None = None) -> None:

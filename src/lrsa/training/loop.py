@@ -19,7 +19,7 @@ from lrsa.context import Context
 from lrsa.data.batch import Batch, order, prefetch
 from lrsa.data.pointset import PointSet
 from lrsa.errors import Failure
-from lrsa.training.checkpoint import Progress, load_checkpoint, save_checkpoint, save_weights
+from lrsa.training.checkpoint import STATE, Progress, load_checkpoint, save_checkpoint, save_weights
 from lrsa.training.config import TrainConfig
 from lrsa.training.losses import gradient_error, relative_l2
 from lrsa.training.protocols import Loss, Protocol
@@ -65,7 +65,7 @@ class Trainer:
     def train(self, report: Report) -> Progress:
         """Run to the last epoch; `model.safetensors` holds the best one by validation, `last` the last."""
         state = (self.surrogate, self.optimizer, self.scheduler, self.scaler)
-        checkpoint = self.run / "checkpoint" / "state.safetensors"
+        checkpoint = self.run / STATE
         if checkpoint.exists():
             self.progress = load_checkpoint(checkpoint, *state)
         _truncate(self.run / "metrics.jsonl", self.progress.metrics_bytes)
