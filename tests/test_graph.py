@@ -4,10 +4,14 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from torch import nn
 
+from lrsa.baselines.gno import GNO
+from lrsa.baselines.mesh_graph_net import MeshGraphNet
 from lrsa.data import graph
-from lrsa.data.graph import MeshEdges, NearestGraph, RadiusGraph, batch_edges, case_edges
+from lrsa.data.graph import Connection, MeshEdges, NearestGraph, RadiusGraph, batch_edges, case_edges
 from lrsa.data.pointset import PointSet
+from lrsa.data.prepare import Collator
 from lrsa.errors import LrsaError
 from lrsa.neighbours import near_edges, pooling_levels
 
@@ -169,3 +173,16 @@ def test_pooling_of_a_grid_looks_random() -> None:
 def test_a_batch_is_a_disjoint_graph_of_padded_cases() -> None:
     cases = [np.array([[0, 1], [1, 0]]), np.array([[2, 0], [0, 2]])]
     assert batch_edges(cases, 4).tolist() == [[0, 1, 6, 4], [1, 0, 4, 6]]
+
+
+def test_a_model_says_which_edges_it_wants() -> None:
+    case = PointSet(np.random.default_rng(0).random((40, 2)).astype(np.float32), grid=(8, 5))
+    wanted: dict[nn.Module, Connection] = {
+        GNO(2, 0, 1): MeshEdges(),
+        GNO(2, 0, 1, radius=0.3): RadiusGraph(0.3),
+        MeshGraphNet(2, 0, 1): MeshEdges(self_loops=False),
+    }
+    for model, connection in wanted.items():
+        edges = Collator.of(model, weights=False)([case]).context.edges
+        assert edges is not None
+        assert np.array_equal(edges.numpy(), connection.edges(case))

@@ -63,8 +63,9 @@ def test_a_generated_case_in_the_published_format_is_read_as_it_was(tmp_path: Pa
     assert official.names == made.names
     assert official.grid == made.grid
     ours, theirs = made.arrays(), official.arrays()
-    assert ours.keys() == theirs.keys()
-    for name, array in ours.items():
+    assert ours.keys() == theirs.keys() | {"redraws"}
+    for name in theirs:
+        array = ours[name]
         assert theirs[name].dtype == array.dtype
         assert np.array_equal(theirs[name], array), name
 

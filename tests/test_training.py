@@ -33,7 +33,7 @@ from lrsa.data.pointset import Names, PointSet
 from lrsa.data.prepare import Collator
 from lrsa.data.store import Dataset
 from lrsa.errors import Failure, LrsaError
-from lrsa.evaluation.evaluate import evaluate
+from lrsa.evaluation.evaluate import evaluate, predict_case
 from lrsa.registry import _MODELS, get, model_options
 from lrsa.training.config import DataConfig, RunConfig, TrainConfig
 from lrsa.training.fit import split_cases, surrogate_of
@@ -286,12 +286,15 @@ def test_every_model_of_points_trains_on_cases_of_different_sizes(model: str) ->
     data = write(Path("ragged.h5"), ragged_cases(8), ragged_cases(3, seed=1))
     sizes = {**OPTIONS, "modes": (4, 4) if model == "geo-fno" else 8}
     options = {name: value for name, value in sizes.items() if name in model_options(model)}
-    lrsa.fit(data, model, out="run", epochs=15, batch_size=3, options=options)
+    surrogate = lrsa.fit(data, model, out="run", epochs=15, batch_size=3, options=options)
     losses = [json.loads(row)["loss"] for row in Path("run/metrics.jsonl").read_text().splitlines()]
     assert losses[-1] < losses[0]
     found = evaluate(Path("run"))
     assert np.isfinite(found.relative_l2)
     assert " to " in found.points
+    case = ragged_cases(1, seed=1)[0]
+    again = predict_case(surrogate, protocol("static"), case, weights=False)
+    np.testing.assert_allclose(surrogate.predict(case.x, case.f), again, rtol=1e-4, atol=1e-5)
 
 
 def driven_cases(count: int, seed: int) -> list[PointSet]:

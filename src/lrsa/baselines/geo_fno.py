@@ -3,7 +3,7 @@
 import math
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Literal
+from typing import ClassVar, Literal
 
 import torch
 from torch import Tensor, nn
@@ -40,6 +40,9 @@ class GeoFNO(nn.Module):
         code_dim: Numbers of the shape code of a case, read from its globals; 0 for none.
         version: Deformation network and Hermitian completion of the elder script (v1) or the newer one (v2).
     """
+
+    coordinates: ClassVar[str] = "box"
+    """The normalisation that fills the period."""
 
     def __init__(
         self,

@@ -15,7 +15,8 @@ class GNO(nn.Module):
 
     The kernels are never formed. The last layer of the MLP, K, is linear, so it can wait until the sum over
     the edges is taken:  Σ_j K(a_ij) h_j = K(Σ_j a_ij ⊗ h_j), with a_ij the last hidden layer at edge (j, i).
-    That takes d times less memory and about as many times fewer products as there are neighbours.
+    That takes d² / k times less memory, k the channels of a_ij, and about as many times fewer products as
+    there are neighbours.
     Anandkumar et al., Neural Operator: Graph Kernel Network, 2020; parity with the elasticity script of
     github.com/neuraloperator/Geo-FNO, whose kernel sees the coordinates only (its data has no features).
 
@@ -27,6 +28,8 @@ class GNO(nn.Module):
         depth: Kernel convolutions.
         kernel_width: Channels of the last hidden layer of the kernel MLP; the first has half as many.
         head_hidden: Hidden width of the projection.
+        radius: In the units of the coordinates: a point gathers from the 32 nearest within it. By default
+            from its neighbours in the mesh, or from the 16 nearest points where there is none.
     """
 
     requires = frozenset({"edges"})
@@ -40,8 +43,10 @@ class GNO(nn.Module):
         depth: int = 4,
         kernel_width: int = 128,
         head_hidden: int = 128,
+        radius: float | None = None,
     ) -> None:
         super().__init__()
+        self.radius = radius
         self.coord_dim, self.in_features = coord_dim, in_features
         inputs = coord_dim + in_features
         self.lift = nn.Linear(inputs, width)
@@ -70,11 +75,11 @@ class Neighbourhoods:
         self.degree, self.order = torch.sort(graph.degree, descending=True, stable=True)
         self.back = torch.argsort(self.order)
 
-    def chunks(self, edges: int) -> list[slice]:
-        """Runs of points in the sorted order, of at most so many edges with padding."""
+    def chunks(self, rows: int, width: int) -> list[slice]:
+        """Runs of points in the sorted order, of at most so many edges with padding, or channels."""
         degrees, runs, i = self.degree.tolist(), [], 0
         while i < len(degrees):
-            run = slice(i, min(i + max(1, edges // max(1, degrees[i])), len(degrees)))
+            run = slice(i, min(i + max(1, rows // max(width, degrees[i])), len(degrees)))
             runs.append(run)
             i = run.stop
         return runs
@@ -103,7 +108,7 @@ class KernelConv(nn.Module):
         """h (n, d), a (n, p + c) -> (n, d)."""
         last = self.kernel[-1]
         assert isinstance(last, nn.Linear)
-        runs = neighbourhoods.chunks(max(1, CHUNK // last.in_features))
+        runs = neighbourhoods.chunks(max(1, CHUNK // last.in_features), self.width)
         means = over_chunks(lambda rows: self._mean(h, a, neighbourhoods, runs[rows.start]), len(runs), 1)
         return torch.cat(means)[neighbourhoods.back] + h @ self.root + self.bias
 

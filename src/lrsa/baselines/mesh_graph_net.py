@@ -29,6 +29,7 @@ class MeshGraphNet(nn.Module):
     """
 
     requires = frozenset({"edges"})
+    self_loops = False
 
     def __init__(
         self, coord_dim: int, in_features: int, out_features: int, width: int = 128, depth: int = 15

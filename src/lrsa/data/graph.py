@@ -56,7 +56,7 @@ class MeshEdges:
         elif points.grid is not None:
             pairs = grid_edges(points.grid)
         else:
-            raise LrsaError("the data has neither cells nor a grid to take edges from. Use a radius graph")
+            raise LrsaError("the data has neither cells nor a grid to take edges from")
         loops = np.tile(np.arange(len(points)), (2, 1)) if self.self_loops else np.zeros((2, 0), np.int64)
         source, target = np.concatenate([pairs, pairs[::-1], loops], axis=1).astype(np.int64)
         key = np.unique(target * len(points) + source)
@@ -95,9 +95,13 @@ class NearestGraph:
         return (points.x,)
 
 
-def default_connection(points: PointSet) -> Connection:
-    """The mesh where there is one, else the 16 nearest points."""
-    return NearestGraph(16) if points.cells is None and points.grid is None else MeshEdges()
+def connection(points: PointSet, radius: float | None = None, self_loops: bool = True) -> Connection:
+    """All points within the radius if one is given, else the mesh where there is one, else the 16 nearest."""
+    if radius is not None:
+        return RadiusGraph(radius, self_loops=self_loops)
+    if points.cells is None and points.grid is None:
+        return NearestGraph(16, self_loops)
+    return MeshEdges(self_loops)
 
 
 def case_edges(points: PointSet, connection: Connection) -> np.ndarray:
@@ -126,7 +130,10 @@ def cell_edges(cells: np.ndarray, dim: int) -> np.ndarray:
     for count in np.unique(counts[counts > 1]).tolist():
         nodes = cells[counts == count, :count]
         if dim > 2 and count > 3 and count not in POLYHEDRA:
-            raise LrsaError(f"cells of {count} points have no known edges in space. Use a radius graph")
+            raise LrsaError(
+                f"cells of {count} points have no known edges in space. Use --model gno"
+                " --model.radius R, or a model without edges"
+            )
         polygon = [(i, (i + 1) % count) for i in range(count)]
         pairs = np.array(POLYHEDRA[count] if dim > 2 and count > 3 else polygon)
         parts.append(nodes[:, pairs].reshape(-1, 2).T)

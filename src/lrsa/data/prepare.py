@@ -7,9 +7,10 @@ import numpy as np
 import torch
 from torch import nn
 
+from lrsa.context import Context
 from lrsa.data.batch import Batch, collate, pad
 from lrsa.data.eigenbasis import eigenbasis
-from lrsa.data.graph import batch_edges, case_edges, default_connection
+from lrsa.data.graph import batch_edges, case_edges, connection
 from lrsa.data.pointset import PointSet
 
 
@@ -20,20 +21,29 @@ class Collator:
     weights: bool = False
     eigenfunctions: int = 0
     edges: bool = False
+    radius: float | None = None
+    """Of the neighbourhoods that are joined, instead of the mesh."""
+    self_loops: bool = True
 
     @staticmethod
     def of(model: nn.Module, weights: bool) -> "Collator":
-        """What `model` declares: `requires`, and the eigenfunctions that its layers use."""
+        """What `model` declares: `requires`, which edges, and the eigenfunctions that its layers use."""
         wanted = max(int(getattr(module, "eigenfunctions", 0)) for module in model.modules())
-        return Collator(weights, wanted, "edges" in getattr(model, "requires", ()))
+        edges = "edges" in getattr(model, "requires", ())
+        return Collator(
+            weights, wanted, edges, getattr(model, "radius", None), getattr(model, "self_loops", True)
+        )
 
     def __call__(self, cases: Sequence[PointSet]) -> Batch:
         batch = collate(cases, self.weights)
-        context, padded = batch.context, batch.x.shape[1]
+        return replace(batch, context=self.with_geometry(batch.context, cases, batch.x.shape[1]))
+
+    def with_geometry(self, context: Context, cases: Sequence[PointSet], padded: int) -> Context:
+        """The context of these cases, each of them filled up to `padded` points, with bases and edges."""
         if self.eigenfunctions:
             bases = [pad(eigenbasis(case, self.eigenfunctions), padded, 0) for case in cases]
             context = replace(context, basis=torch.from_numpy(np.stack(bases)))
         if self.edges:
-            graphs = [case_edges(case, default_connection(case)) for case in cases]
+            graphs = [case_edges(case, connection(case, self.radius, self.self_loops)) for case in cases]
             context = replace(context, edges=torch.from_numpy(batch_edges(graphs, padded)))
-        return replace(batch, context=context)
+        return context

@@ -52,7 +52,10 @@ def for_benchmark(benchmark: Benchmark, scale: Scale, model: str) -> Choice:
                 largest = options.get(k, known[k].default)
                 options[k] = min(sizes[k], largest) if isinstance(largest, int) else sizes[k]
     options = {k: v for k, v in options.items() if k in known and k not in DATA_ARGUMENTS}
-    return Choice(options, {**settings, **scale.train}, scale.about)
+    settings |= scale.train
+    if coordinates := getattr(get(model).build(), "coordinates", None):
+        settings["coordinates"] = coordinates
+    return Choice(options, settings, scale.about)
 
 
 def for_data(data: Dataset, model: str) -> Choice:

@@ -12,6 +12,8 @@ from torch import Tensor, nn
 
 from lrsa.context import Context
 from lrsa.data.normalise import Normaliser
+from lrsa.data.pointset import PointSet
+from lrsa.data.prepare import Collator
 from lrsa.data.store import Schema
 from lrsa.errors import LrsaError
 from lrsa.operator import NeuralOperator
@@ -68,6 +70,7 @@ class Surrogate(nn.Module):
         globals: ArrayLike | None = None,
         time: ArrayLike | None = None,
         grid: tuple[int, ...] | None = None,
+        cells: ArrayLike | None = None,
     ) -> np.ndarray:
         """The fields (N, o) at points x (N, p) with features f (N, c), in numpy; (B, N, ·) for a batch.
 
@@ -78,6 +81,7 @@ class Surrogate(nn.Module):
             globals: (g,) parameters of the case, if it was trained with any.
             time: () the time asked for, if it depends on one.
             grid: Index shape of a structured mesh, for models that need it.
+            cells: (C, k) connectivity of the mesh, for models that use it; the same for a whole batch.
         """
         single = np.ndim(x) == 2
 
@@ -90,6 +94,10 @@ class Surrogate(nn.Module):
         points = tensor(x)
         assert points is not None
         context = Context(weights=tensor(weights), globals=tensor(globals), time=tensor(time), grid=grid)
+        if points.ndim == 3:
+            mesh = None if cells is None else np.asarray(cells)
+            cases = [PointSet(case, grid=grid, cells=mesh) for case in points.numpy()]
+            context = Collator.of(self.model, False).with_geometry(context, cases, points.shape[1])
         u = self.apply_streamed(points, tensor(f), context).cpu().numpy()
         return u[0] if single else u
 
