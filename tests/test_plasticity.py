@@ -56,9 +56,9 @@ def forged(solver: Plasticity = COARSE) -> Forging:
     return solver.forge(HEIGHTS)
 
 
-def crooked(points: int, columns: int = 4, rows: int = 3) -> Block:
+def crooked(columns: int = 4, rows: int = 3) -> Block:
     """A small block with displaced nodes, the map from the square still being one."""
-    block = at_rest(columns, rows, points, STEEL.density)
+    block = at_rest(columns, rows, STEEL.density)
     rng = np.random.default_rng(0)
     for place in (block.x, block.y):
         place += 0.2 * (HEIGHT / rows) * rng.uniform(-1, 1, place.shape)
@@ -73,7 +73,7 @@ def tile() -> np.ndarray:
 
 def stresses(block: Block) -> np.ndarray:
     """(columns, rows, points, 3), of blocks with one tile for a column."""
-    state = block.state[:, 0].reshape(len(block.state), 4, 3, TILE)[:, : block.points]
+    state = block.state[:, 0].reshape(len(block.state), 4, 3, TILE)
     return np.moveaxis(state, 3, 1)[:, : block.x.shape[1] - 1]
 
 
@@ -83,10 +83,12 @@ def test_the_return_is_exact_in_tension_and_in_shear() -> None:
     # At the yield stress in tension, plastic strain goes as (1, -½): the stress must not move.
     p, m = limit + young / (1 - nu) * strain / 2, limit + young / (1 + nu) * strain * 1.5
     p, m, tau, gamma = return_map(p, m, 0.0, young, nu, limit)
-    assert np.allclose([p, m, tau], [limit, limit, 0], rtol=1e-12)
-    assert np.isclose(gamma * 2 / 3 * limit, strain, rtol=1e-12)
+    assert np.allclose([p, m], limit, rtol=1e-11, atol=0)
+    assert tau == 0
+    assert np.isclose(gamma * 2 / 3 * limit, strain, rtol=1e-11, atol=0)
     p, m, tau, _ = return_map(0.0, 0.0, 3 * limit, young, nu, limit)
-    assert np.allclose([p, m, tau], [0, 0, limit / np.sqrt(3)], rtol=1e-12, atol=1e-12)
+    assert p == m == 0
+    assert np.isclose(tau, limit / np.sqrt(3), rtol=1e-11, atol=0)
 
 
 def test_the_return_ends_on_the_yield_surface_along_its_normal() -> None:
@@ -99,17 +101,16 @@ def test_the_return_ends_on_the_yield_surface_along_its_normal() -> None:
             assert np.allclose([p, m, tau], trial, rtol=1e-15)
             assert equivalent <= limit
         else:
-            assert np.isclose(equivalent, limit, rtol=1e-11)
+            assert np.isclose(equivalent, limit, rtol=1e-11, atol=0)
             plastic = (trial - (p, m, tau)) * [(1 - nu) / young, (1 + nu) / young, (1 + nu) / young]
             assert np.allclose(plastic, gamma * np.array([p / 3, m, tau]), rtol=1e-9, atol=1e-18)
 
 
-@pytest.mark.parametrize("points", [1, 4])
-def test_a_rigid_motion_turns_the_stress_and_makes_none(points: int) -> None:
-    block = crooked(points)
+def test_a_rigid_motion_turns_the_stress_and_makes_none() -> None:
+    block = crooked()
     resist(block, STEEL, 1.0, tile())
     assert np.abs(stresses(block)).max() == 0
-    block.state[:, 0].reshape(4, 4, 3, TILE)[:, :points] = np.array([30.0, -10.0, 20.0])[:, None]
+    block.state[:, 0].reshape(4, 4, 3, TILE)[:] = np.array([30.0, -10.0, 20.0])[:, None]
     angle = 0.4
     turn = np.array([[np.cos(angle), -np.sin(angle)], [np.sin(angle), np.cos(angle)]])
     for _ in range(5):
@@ -123,9 +124,8 @@ def test_a_rigid_motion_turns_the_stress_and_makes_none(points: int) -> None:
     assert np.allclose(stresses(block), [stress[0, 0], stress[1, 1], stress[0, 1]], rtol=0, atol=1e-8)
 
 
-@pytest.mark.parametrize("points", [1, 4])
-def test_a_linear_motion_of_crooked_elements_gives_one_stress(points: int) -> None:
-    block = crooked(points)
+def test_a_linear_motion_of_crooked_elements_gives_one_stress() -> None:
+    block = crooked()
     gradient = 1e-5 * np.array([[3.0, 1.0], [-2.0, 4.0]])
     motion = np.tensordot(gradient, np.stack([block.x, block.y]), 1)
     block.vx[:], block.vy[:] = motion
@@ -137,9 +137,8 @@ def test_a_linear_motion_of_crooked_elements_gives_one_stress(points: int) -> No
     assert np.isclose(found[0, 0, 0, 0], young / (1 - nu**2) * (3e-5 + nu * 4e-5), rtol=1e-4)
 
 
-@pytest.mark.parametrize("points", [1, 4])
-def test_the_forces_of_the_elements_have_no_resultant_and_no_moment(points: int) -> None:
-    block = crooked(points)
+def test_the_forces_of_the_elements_have_no_resultant_and_no_moment() -> None:
+    block = crooked()
     rng = np.random.default_rng(1)
     block.vx[:], block.vy[:] = rng.uniform(-0.05, 0.05, (2, *block.x.shape))
     resist(block, STEEL, 1.0, tile())
@@ -149,11 +148,10 @@ def test_the_forces_of_the_elements_have_no_resultant_and_no_moment(points: int)
     assert max(abs(block.fx.sum()), abs(block.fy.sum()), abs(moment) / WIDTH) < 1e-12 * largest
 
 
-@pytest.mark.parametrize("points", [1, 4])
-def test_the_step_is_below_the_stability_limit_and_not_far_below(points: int) -> None:
+def test_the_step_is_below_the_stability_limit_and_not_far_below() -> None:
     """Against the largest eigenvalue of the assembled stiffness, by differences of the forces."""
     for squeeze in (1.0, 0.1):
-        block = crooked(points)
+        block = crooked()
         block.y[:] *= squeeze
         size, tiny = block.x.size, 1e-7
         stiffness = np.zeros((2 * size, 2 * size))
@@ -176,7 +174,7 @@ def test_a_flat_die_compresses_the_block_as_the_theory_says() -> None:
     """Uniaxial: σ_yy = -σ_Y, the width grows as the square root of the height that is lost."""
     flat = np.zeros((4, 7))
     flat[3] = TOP
-    block = at_rest(8, 4, 4, STEEL.density)
+    block = at_rest(8, 4, STEEL.density)
     run = forge(block, STEEL, flat, 0.9, 0.01)
     assert run.end == FINISHED
     height = HEIGHT - 5.7
@@ -196,13 +194,11 @@ def test_the_impulses_of_die_and_floor_are_the_momentum() -> None:
     assert np.isclose(run.momentum[1], ledger[PUSH_Y] + ledger[FLOOR], rtol=1e-9, atol=1e-9 * ledger[FLOOR])
 
 
-@pytest.mark.parametrize("points", [1, 4])
-def test_the_work_of_the_die_is_found_again(points: int) -> None:
-    run = forged(replace(COARSE, points=points))
+def test_the_work_of_the_die_is_found_again() -> None:
+    run = forged()
     assert abs(run.energy_error) < 3e-4
     assert run.ledger[PLASTIC] > 0.9 * run.ledger[WORK]
     assert 0 <= run.ledger[LOSS] < 1e-3 * run.ledger[WORK]
-    assert (run.hourglass > 0) == (points == 1)
 
 
 def test_no_node_is_above_the_die_and_no_element_inverted() -> None:
@@ -228,7 +224,7 @@ def test_a_mirrored_die_makes_a_mirrored_forging() -> None:
 def test_contact_ends_penetration_and_only_pushes() -> None:
     pieces = die_pieces(HEIGHTS)
     rng = np.random.default_rng(0)
-    block = at_rest(100, 1, 4, STEEL.density)
+    block = at_rest(100, 1, STEEL.density)
     block.y[:, 0] = die_heights(pieces, block.x[:, 0]) - 1 + rng.uniform(-2e-4, 2e-4, 101)
     x, y = block.x[:, 0].copy(), block.y[:, 0].copy()
     contacts = np.zeros((201, 5))
@@ -273,7 +269,7 @@ def test_dies_that_invert_or_flatten_elements_fail() -> None:
     assert thin.end == THIN
     assert thin.ledger[SHORTEST] < 0.9
     assert not passed(thin, HEIGHTS)
-    block = at_rest(4, 3, 4, STEEL.density)
+    block = at_rest(4, 3, STEEL.density)
     block.y[2, 1] += 20
     assert forge(block, STEEL, die_pieces(HEIGHTS), 0.9, 0.01).end == INVERTED
 
@@ -286,6 +282,10 @@ def test_failed_dies_are_drawn_again_and_counted(monkeypatch: pytest.MonkeyPatch
     monkeypatch.setattr(plasticity, "passed", lambda *_: next(answers))
     third = solver.sample(np.random.default_rng(5))
     assert third.redraws == 2
+    rng = np.random.default_rng(5)
+    drawn = [die_heights(die_pieces(random_heights(rng)), third.x[:, 0]) for _ in range(3)]
+    assert third.f is not None
+    assert [np.allclose(die, third.f[:, 0], atol=1e-5) for die in drawn] == [False, False, True]
     write_dataset(tmp_path / "d.h5", {"train": [first, third], "test": [third]})
     train = Dataset(tmp_path / "d.h5", "train")
     assert [case.redraws for case in train] == [0, 2]
@@ -315,7 +315,7 @@ def test_a_sample_has_the_published_layout() -> None:
 
 def _at_rest() -> Forging:
     frames = np.repeat(plasticity.nodes()[None], 20, axis=0)
-    return Forging(frames, FINISHED, np.zeros(9), 0.0, 0.0, 0.0, (0.0, 0.0))
+    return Forging(frames, FINISHED, np.zeros(9), 0.0, 0.0, (0.0, 0.0))
 
 
 def test_the_same_generator_makes_the_same_sample() -> None:

@@ -304,7 +304,7 @@ CATALOGUE: dict[str, Benchmark] = {
         fidelities={
             "default": {},
             "fast": {"young": 12.5e3},
-            "coarse": {"young": 12.5e3, "columns": 50, "rows": 15},
+            "coarse": {"young": 12.5e3, "columns": 50, "rows": 14},
         },
         samples=900,
         test=80,
@@ -312,7 +312,7 @@ CATALOGUE: dict[str, Benchmark] = {
         protocol="time-conditioned",
         scales={
             "demo": Scale(
-                about="80 cases of 26 x 8 points, solved on 51 x 16, E/16; width 64, depth 4, rank 32",
+                about="80 cases of 26 x 8 points, solved on 51 x 15, E/16; width 64, depth 4, rank 32",
                 samples=80,
                 test=20,
                 fidelity="coarse",

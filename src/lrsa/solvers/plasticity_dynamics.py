@@ -13,7 +13,7 @@ import numpy as np
 
 from lrsa.solvers.plasticity_contact import SPEED, touch
 from lrsa.solvers.plasticity_die import FRAMES, HEIGHT, INTERVAL, WIDTH, nodes, shares
-from lrsa.solvers.plasticity_flow import GAUSS, ROWS, STATE, TILE, compiled, hourglass, longest_step, point
+from lrsa.solvers.plasticity_flow import GAUSS, ROWS, STATE, TILE, compiled, longest_step, point
 
 KEEP = 20
 FINISHED, INVERTED, THIN = range(3)
@@ -42,8 +42,6 @@ class Block(NamedTuple):
     mass: np.ndarray
     state: np.ndarray
     """(I - 1, tiles of a column, STATE · TILE) of the elements."""
-    points: int
-    """At which an element is integrated: 4 or 1."""
     rest: float
     """Jacobian of the elements at rest."""
 
@@ -59,23 +57,22 @@ class Forging:
     ledger: np.ndarray
     kinetic: float
     elastic: float
-    hourglass: float
     momentum: tuple[float, float]
 
     @property
     def energy_error(self) -> float:
         """What is missing between the work of the die and where it went, over the work."""
-        gone = self.kinetic + self.elastic + self.hourglass + self.ledger[PLASTIC] + self.ledger[LOSS]
+        gone = self.kinetic + self.elastic + self.ledger[PLASTIC] + self.ledger[LOSS]
         return float((self.ledger[WORK] - gone) / self.ledger[WORK])
 
 
-def at_rest(columns: int, rows: int, points: int, density: float) -> Block:
+def at_rest(columns: int, rows: int, density: float) -> Block:
     """The block before the die comes."""
     x, y = np.moveaxis(nodes(columns, rows), -1, 0).copy()
     vx, vy, fx, fy = (np.zeros_like(x) for _ in range(4))
     state = np.zeros((columns, -(-rows // TILE), STATE * TILE))
     rest = WIDTH * HEIGHT / (4 * columns * rows)
-    return Block(x, y, vx, vy, fx, fy, density * shares(columns, rows), state, points, rest)
+    return Block(x, y, vx, vy, fx, fy, density * shares(columns, rows), state, rest)
 
 
 def forge(block: Block, material: Material, pieces: np.ndarray, safety: float, thinnest: float) -> Forging:
@@ -93,16 +90,18 @@ def forge(block: Block, material: Material, pieces: np.ndarray, safety: float, t
     end = run(block, material, pieces, safety, thinnest, frames, ledger)
     kinetic = 0.5 * float((block.mass * (block.vx**2 + block.vy**2)).sum())
     momentum = float((block.mass * block.vx).sum()), float((block.mass * block.vy).sum())
-    return Forging(frames, end, ledger, kinetic, *_stored(block, material), momentum)
+    return Forging(frames, end, ledger, kinetic, _stored(block, material), momentum)
 
 
-def _stored(block: Block, material: Material) -> tuple[float, float]:
-    """Elastic energy, and the work done on hourglass modes."""
-    state = block.state.reshape(*block.state.shape[:2], 4, 3, TILE)
-    energy = state[:, :, 1, 2].sum() if block.points == 1 else 0.0
-    a, b, c = np.moveaxis(state[:, :, : block.points], 3, 0)
+def _stored(block: Block, material: Material) -> float:
+    """Elastic energy."""
+    columns, chunks = block.state.shape[:2]
+    rows = block.x.shape[1] - 1
+    size = -(-rows // chunks)
+    filled = np.arange(TILE) < np.minimum(size, rows - size * np.arange(chunks))[:, None]
+    a, b, c = np.moveaxis(block.state.reshape(columns, chunks, 4, 3, TILE), 3, 0)
     strain = (a * a + b * b - 2 * material.nu * a * b + 2 * (1 + material.nu) * c * c) / (2 * material.young)
-    return float(strain.sum()) * block.rest * 4 / block.points, float(energy)
+    return float((strain.sum((0, 2)) * filled).sum()) * block.rest
 
 
 @compiled
@@ -119,7 +118,7 @@ def run(
     tile = np.zeros(ROWS * TILE)
     tile[:TILE] = tile[4 * TILE : 5 * TILE] = 1.0  # what fills up a tile is a square at rest
     contacts = np.zeros((2 * len(block.x) - 1, 5))
-    time, before = 0.0, 0.0
+    time, before, reach = 0.0, 0.0, 0.0
     first, _ = longest_step(block, material)
     ledger[SHORTEST] = 1.0
     frames[0, ..., 0], frames[0, ..., 1] = block.x, block.y
@@ -137,11 +136,13 @@ def run(
             for _ in range(min(count, KEEP)):
                 time += step
                 ledger[STEPS] += 1
-                move(block, 0.5 * (before + step), step, ledger)
-                push(block, pieces, SPEED * time, 0.5 * (before + step), step, contacts, ledger)
+                kick = 0.5 * (before + step)
+                move(block, kick, step, ledger)
+                # A force moves a mass by force · kick · step: the first guess is the force of the last step.
+                contacts[:, 0] *= 1.0 if reach == 0.0 else kick * step / reach
+                push(block, pieces, SPEED * time, kick, step, contacts, ledger)
                 ledger[PLASTIC] += resist(block, material, step, tile)
-                contacts[:, 0] *= 1.0 if before == 0.0 else (step / before) ** 2
-                before = step
+                before, reach = step, kick * step
         frames[frame, ..., 0], frames[frame, ..., 1] = block.x, block.y
     return FINISHED
 
@@ -211,14 +212,10 @@ def resist(block: Block, material: Material, step: float, tile: np.ndarray) -> f
             _modes(tile, 9, block.vy[i, a:b], block.vy[i + 1, a:b], step)
             tile[12 * TILE :] = 0.0
             s = block.state[i, c]
-            if block.points == 4:
-                for k in range(4):
-                    xi, eta = -GAUSS if k % 2 == 0 else GAUSS, -GAUSS if k < 2 else GAUSS
-                    own = s[3 * k * TILE : 3 * (k + 1) * TILE]
-                    point(tile, own, xi, eta, 1.0, young, nu, limit, block.rest)
-            else:
-                point(tile, s[: 3 * TILE], 0.0, 0.0, 4.0, young, nu, limit, block.rest)
-                hourglass(tile, s[3 * TILE : 6 * TILE], young, nu, limit, block.rest)
+            for k in range(4):
+                xi, eta = -GAUSS if k % 2 == 0 else GAUSS, -GAUSS if k < 2 else GAUSS
+                own = s[3 * k * TILE : 3 * (k + 1) * TILE]
+                point(tile, own, xi, eta, young, nu, limit, block.rest)
             _spread(tile, 12, block.fx[i, a:b], block.fx[i + 1, a:b])
             _spread(tile, 15, block.fy[i, a:b], block.fy[i + 1, a:b])
             for j in range(n):

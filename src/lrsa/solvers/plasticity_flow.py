@@ -13,10 +13,15 @@ An element is known by three modes of its corners, a₁ = ¼ Σ ξ x, a₂ = ¼ 
 a tile becomes vector instructions: a tile is one flat array, mode k of element j at k·TILE + j.
 """
 
+import hashlib
+import os
+from functools import cache
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 
+from lrsa.data.store import data_home
 from lrsa.errors import LrsaError
 
 try:
@@ -30,23 +35,39 @@ FAST = {"contract"}
 """A product and a sum may be rounded once instead of twice; nothing else is changed or reordered."""
 GAUSS = 1 / np.sqrt(3.0)
 STATE = 12
-"""Numbers kept for an element: the stress at four points, or at one with two forces and the energy of the
-hourglass modes."""
+"""Numbers kept for an element: the stress at four points."""
 ROWS = 19
 """Of a tile: modes of the places (6) and of the displacements (6), forces on the modes (6), plastic work."""
-HOURGLASS_STIFFNESS, HOURGLASS_YIELD = 0.05, 0.3
-"""Of elements with one point: the stiffness of the hourglass modes over that of the element, and the largest
-hourglass stress over the yield stress."""
 
 
-def compiled(function: Any) -> Any:
-    """To machine code, kept on disk. Divisions as in numpy: what is not finite shows in the end."""
-    return numba.njit(function, cache=True, error_model="numpy", fastmath=FAST)
+def compiled(function: Any, inline: bool = False) -> Any:
+    """To machine code, kept on disk. Divisions as in numpy: what is not finite shows in the end.
+
+    numba looks only at the file of a function to see whether its code on disk is old, but it may hold code
+    of the other files: the folder is named after all of them.
+    """
+    settings: Any = numba.config  # pyright: ignore[reportPrivateImportUsage] - it is in numba's manual
+    before, settings.CACHE_DIR = settings.CACHE_DIR, str(code_folder())
+    try:
+        return numba.njit(function, cache=True, error_model="numpy", forceinline=inline, fastmath=FAST)
+    finally:
+        settings.CACHE_DIR = before
 
 
 def inlined(function: Any) -> Any:
     """Into whatever calls it: a loop with a call in it cannot become vector instructions."""
-    return numba.njit(function, cache=True, error_model="numpy", forceinline=True, fastmath=FAST)
+    return compiled(function, inline=True)
+
+
+@cache
+def code_folder() -> Path:
+    """For the machine code of the sources as they are; beside them where that can be written."""
+    here = Path(__file__).parent
+    digest = hashlib.blake2b(digest_size=8)
+    for source in sorted(here.glob("plasticity*.py")):
+        digest.update(source.read_bytes())
+    home = here / "__pycache__" if os.access(here, os.W_OK) else data_home().parent
+    return home / f"plasticity-{digest.hexdigest()}"
 
 
 @inlined
@@ -84,7 +105,6 @@ def point(
     s: np.ndarray,
     xi: float,
     eta: float,
-    weight: float,
     young: float,
     nu: float,
     limit: float,
@@ -96,7 +116,6 @@ def point(
         w: (ROWS · TILE,) the tile.
         s: (3 · TILE,) σ_xx, σ_yy, σ_xy at the start of the step, then at its end.
         xi, eta: The place in the element.
-        weight: Of the point in the integral.
         young, nu, limit: Young's modulus, Poisson's ratio, yield stress.
         rest: Jacobian of the elements at rest.
     """
@@ -121,7 +140,7 @@ def point(
             0.5 * sin * m + cos * tau + 0.5 * shear * (xy + yx),
         )
         p, m, tau, gamma = return_map(p, m, tau, young, nu, limit)
-        sx, sy, swell = 0.5 * (p + m), 0.5 * (p - m), weight * (1 + swelling * p)
+        sx, sy, swell = 0.5 * (p + m), 0.5 * (p - m), 1 + swelling * p
         s[j], s[j + TILE], s[j + 2 * TILE] = sx, sy, tau
         thickness = rest / (x1 * y2 - x2 * y1) * swell
         f1, f2 = thickness * (sx * y2 - tau * x2), thickness * (tau * x1 - sx * y1)
@@ -136,39 +155,6 @@ def point(
 
 
 @compiled
-def hourglass(w: np.ndarray, s: np.ndarray, young: float, nu: float, limit: float, rest: float) -> None:
-    """Resistance of elements with one point to the two motions that their point does not feel.
-
-    Elastic up to a limit, in the part of the mode a₃ that no linear motion has (Flanagan and Belytschko).
-
-    Args:
-        w: (ROWS · TILE,) the tile.
-        s: (3 · TILE,) the two forces, and the work done on them.
-    """
-    stiffness, area = HOURGLASS_STIFFNESS * young / (1 - nu * nu), 4 * rest
-    for j in range(TILE):
-        x1, x2, x3 = w[j], w[j + TILE], w[j + 2 * TILE]
-        y1, y2, y3 = w[j + 3 * TILE], w[j + 4 * TILE], w[j + 5 * TILE]
-        r = 1 / (x1 * y2 - x2 * y1)
-        share1, share2 = r * (x3 * y2 - x2 * y3), r * (x1 * y3 - y1 * x3)
-        u = w[j + 8 * TILE] - share1 * w[j + 6 * TILE] - share2 * w[j + 7 * TILE]
-        v = w[j + 11 * TILE] - share1 * w[j + 9 * TILE] - share2 * w[j + 10 * TILE]
-        size = (x1 * x1 + y1 * y1 + x2 * x2 + y2 * y2) * r * r * area
-        f, g = s[j] + stiffness * size * u, s[j + TILE] + stiffness * size * v
-        most, now = HOURGLASS_YIELD * limit * np.sqrt(size * area), np.sqrt(f * f + g * g)
-        cut = most / now if now > most else 1.0
-        f, g = f * cut, g * cut
-        s[j + 2 * TILE] += 0.5 * ((s[j] + f) * u + (s[j + TILE] + g) * v)
-        s[j], s[j + TILE] = f, g
-        w[j + 12 * TILE] -= f * share1
-        w[j + 13 * TILE] -= f * share2
-        w[j + 14 * TILE] += f
-        w[j + 15 * TILE] -= g * share1
-        w[j + 16 * TILE] -= g * share2
-        w[j + 17 * TILE] += g
-
-
-@compiled
 def longest_step(block: Any, material: Any) -> Any:
     """The longest stable step of a `Block`, and the smallest Jacobian at its integration points.
 
@@ -176,20 +162,19 @@ def longest_step(block: Any, material: Any) -> Any:
     element matrix of |∇u|², in its three modes, is at most its largest row sum.
     """
     worst, smallest = 0.0, np.inf
-    points = block.points
     for i in range(block.x.shape[0] - 1):
         for j in range(block.x.shape[1] - 1):
             x1, x2, x3 = _corner_modes(block.x, i, j)
             y1, y2, y3 = _corner_modes(block.y, i, j)
             k11, k12, k13, k22, k23, k33 = 0.0, 0.0, 0.0, 0.0, 0.0, 0.0
-            for k in range(points):
-                xi, eta = 0.0, 0.0
-                if points == 4:
-                    xi, eta = -GAUSS if k % 2 == 0 else GAUSS, -GAUSS if k < 2 else GAUSS
+            for k in range(4):
+                xi, eta = -GAUSS if k % 2 == 0 else GAUSS, -GAUSS if k < 2 else GAUSS
                 a1, a2, b1, b2 = x1 + eta * x3, x2 + xi * x3, y1 + eta * y3, y2 + xi * y3
                 jacobian = a1 * b2 - a2 * b1
+                if not jacobian > 0.0:  # or not a number, which min and max would pass over
+                    return 0.0, jacobian
                 smallest = min(smallest, jacobian)
-                r = 1 / (points * jacobian * jacobian)
+                r = 1 / (4 * jacobian * jacobian)
                 g11, g12, g22 = r * (a2 * a2 + b2 * b2), -r * (a1 * a2 + b1 * b2), r * (a1 * a1 + b1 * b1)
                 k11 += g11
                 k12 += g12
