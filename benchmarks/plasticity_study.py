@@ -167,8 +167,8 @@ def census(path: Path) -> Iterator[str]:
         f"{len(counts)} cases were made; {sum(counts)} of {len(counts) + sum(counts)} dies failed and were"
         f" drawn again (cases {[i for i, c in enumerate(counts) if c]}). {sum(c <= 0 for c in corners)} cases"
         f" have an inverted element: the smallest corner of one in any frame is {min(corners):.4f} of that at"
-        f" rest (median over cases {np.median(corners):.3f}). Largest displacement: {np.median(furthest):.1f} mm"
-        f" in the median case, {max(furthest):.1f} mm at most."
+        f" rest (median over cases {np.median(corners):.3f}). Largest displacement:"
+        f" {np.median(furthest):.1f} mm in the median case, {max(furthest):.1f} mm at most."
     )
 
 

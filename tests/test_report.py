@@ -3,6 +3,7 @@
 import base64
 import json
 import re
+from dataclasses import replace
 from html.parser import HTMLParser
 from pathlib import Path
 
@@ -14,6 +15,7 @@ from lrsa.data.pointset import Names, PointSet
 from lrsa.data.store import Schema
 from lrsa.data.writing import write_dataset
 from lrsa.evaluation.evaluate import evaluate
+from lrsa.report.figures import sample_pictures
 from lrsa.report.printing import number
 from lrsa.report.report import write_report
 from lrsa.training.config import RunConfig
@@ -136,6 +138,17 @@ def test_frames_in_time_are_reported(kind: str, count: int) -> None:
     page = Page(write_report(Path("run")).read_text())
     assert number(evaluate(Path("run")).relative_l2) in page.text
     assert "last frame, truth and prediction" in page.text
+
+
+def test_points_that_move_are_drawn_where_they_are() -> None:
+    x = np.random.default_rng(0).random((12, 2)).astype(np.float32)
+    u = np.stack([np.concatenate([x + t, np.full_like(x, t)], axis=1) for t in (0.0, 2.0)])
+    still = PointSet(x, u=u, times=np.arange(2.0), names=Names(("x", "y"), (), ("a", "b", "c", "d")))
+    moving = replace(still, names=Names(("x", "y"), (), ("x_t", "y_t", "u_x", "u_y")))
+    assert np.array_equal(sample_pictures(still)["a, last frame"].case.x, x)
+    picture = sample_pictures(moving)["u_y, last frame"]
+    assert np.array_equal(picture.case.x, x + 2)
+    assert np.array_equal(picture.values, np.full(12, 2.0))
 
 
 def test_every_unnamed_target_is_reported() -> None:

@@ -11,7 +11,7 @@ from lrsa.evaluation.evaluate import predict_case, target_names, truth
 from lrsa.evaluation.outcome import Evaluation
 from lrsa.report import page
 from lrsa.report.figures import comparison, draw_comparison, draw_scatter
-from lrsa.report.pictures import Picture, draw_pictures, png
+from lrsa.report.pictures import Picture, draw_pictures, placed, png
 from lrsa.report.printing import number
 from lrsa.training.config import RunConfig
 from lrsa.training.protocols import protocol
@@ -92,7 +92,8 @@ class Cases:
         how = protocol(self.config.schema.protocol)
         case = self.data[index].strided(self.evaluation.stride)
         u, p = truth(how, case), predict_case(self.surrogate, how, case, self.config.train.weights)
-        return (case, u[-1], p[-1]) if u.ndim == 3 else (case, u, p)
+        u, p = (u[-1], p[-1]) if u.ndim == 3 else (u, p)
+        return placed(case, u), u, p
 
 
 def _article(

@@ -14,7 +14,7 @@ from matplotlib.figure import Figure
 from matplotlib.ticker import LogLocator, MaxNLocator, NullLocator
 
 from lrsa.data.pointset import PointSet
-from lrsa.report.pictures import ERROR, FIELD, Picture, draw_pictures, picture_of
+from lrsa.report.pictures import ERROR, FIELD, Picture, draw_pictures, moves, picture_of, placed
 
 INK, SOFT, ACCENT, WARM = "#1c2530", "#5d6b7a", "#1f6f8b", "#c4622d"
 GREYS = (("#7b8794", "--"), ("#7b8794", ":"), ("#7b8794", "-."))
@@ -86,16 +86,19 @@ def draw_samples(path: Path, cases: Sequence[PointSet]) -> None:
 
 
 def sample_pictures(case: PointSet) -> dict[str, Picture]:
-    """What a case looks like: its first input and its first target, or only its points."""
+    """What a case looks like: its first input and first target, the last of moving points; or its points."""
     names, made = case.names, {}
-    target = names.targets[0] if names.targets else "target"
+    channel = -1 if moves(names) else 0
+    target = names.targets[channel] if names.targets else "target"
     if case.f is not None and case.f.shape[1]:
         made[names.inputs[0] if names.inputs else "input"] = _whole(case, case.f[:, 0])
     elif case.u is not None and case.u.ndim == 3:
-        made[f"{target}, first frame"] = picture_of(case, case.u[0, :, 0])
+        made[f"{target}, first frame"] = picture_of(case, case.u[0, :, channel])
     if case.u is not None:
         u = case.u[-1] if case.u.ndim == 3 else case.u
-        made[target if case.u.ndim == 2 else f"{target}, last frame"] = picture_of(case, u[:, 0])
+        made[target if case.u.ndim == 2 else f"{target}, last frame"] = picture_of(
+            placed(case, u), u[:, channel]
+        )
     return made or {"points": _whole(case, case.x[:, -1])}
 
 

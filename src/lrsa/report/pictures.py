@@ -2,7 +2,7 @@
 
 import io
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import matplotlib
@@ -13,7 +13,7 @@ from matplotlib.figure import Figure
 from matplotlib.tri import Triangulation
 from PIL import Image
 
-from lrsa.data.pointset import PointSet
+from lrsa.data.pointset import Names, PointSet
 from lrsa.report.render import UNKNOWN, VIEW, Surface, render_surfaces
 from lrsa.report.triangles import seen_axes, triangles_of
 
@@ -39,6 +39,17 @@ class Picture:
     cmap: str = FIELD
     known: np.ndarray | None = None
     """(N,) bool: elsewhere the mesh is grey."""
+
+
+def moves(names: Names) -> bool:
+    """Whether the first targets are places of the points: x_t of x, and so on."""
+    coords = names.coords
+    return bool(coords) and names.targets[: len(coords)] == tuple(f"{name}_t" for name in coords)
+
+
+def placed(case: PointSet, u: np.ndarray) -> PointSet:
+    """The case where its points are by its targets u (N, o), if they move."""
+    return replace(case, x=u[:, : case.x.shape[1]]) if moves(case.names) else case
 
 
 def picture_of(case: PointSet, values: np.ndarray, channel: int = 0, cmap: str = FIELD) -> Picture:
