@@ -100,6 +100,59 @@ def test_a_program_equals_its_surrogate_on_other_numbers_of_cases_and_points(
         assert_equal_to_surrogate(run, done.path, kind == "conditioned", kind == "grid")
 
 
+def assert_runs_as_predicted(run: Path, values: Mapping[str, Any]) -> None:
+    """The exported program of a run on these inputs beside `predict`."""
+    found = program(export_run(run, "torch").path)(values)
+    expected = lrsa.load(run).predict(**values)
+    assert found.shape == expected.shape
+    assert np.linalg.norm(found - expected) < 1e-5 * np.linalg.norm(expected)
+
+
+def test_of_an_autoregressive_run_the_frames_are_features(tmp_path: Path) -> None:
+    """One feature and the last ten frames of one field in, the next frame out."""
+    cases = [frames(case, 12) for case in ragged_cases(4)]
+    quick(write(tmp_path / "a.h5", cases, protocol="autoregressive"), tmp_path / "run", epochs=1)
+    case = frames(ragged_cases(1, seed=1)[0], 12)
+    assert case.f is not None
+    assert case.u is not None
+    f = np.concatenate([case.f, *case.u[:10]], axis=-1)
+    assert_runs_as_predicted(tmp_path / "run", {"x": case.x[None], "f": f[None]})
+
+
+def test_a_constant_axis_is_an_input_and_dropped_inside(tmp_path: Path) -> None:
+    """Points of three coordinates with z = 2 everywhere; at another z the program says the same."""
+    names = replace(NAMES, coords=("x", "y", "z"))
+    cases = [
+        replace(case, x=np.pad(case.x, ((0, 0), (0, 1)), constant_values=2), names=names)
+        for case in ragged_cases(4)
+    ]
+    quick(write(tmp_path / "z.h5", cases), tmp_path / "run", epochs=1)
+    rng = np.random.default_rng(2)
+    x, f = rng.random((2, 77, 3), dtype=np.float32), rng.random((2, 77, 1), dtype=np.float32)
+    assert_runs_as_predicted(tmp_path / "run", {"x": x, "f": f})
+    run = program(tmp_path / "run" / "model.pt2")
+    elsewhere = x + np.array([0, 0, 5], np.float32)
+    np.testing.assert_array_equal(run({"x": x, "f": f}), run({"x": elsewhere, "f": f}))
+
+
+def test_what_a_program_may_differ_by_is_measured_without_the_mean_of_the_targets(
+    capsys: Capture, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Of a pressure of 1e5 ± 1 the mean alone is right to 1e-5, and 0.9 of the rest to 1e-6."""
+    cases = [replace(case, u=case.u + 1e5) for case in ragged_cases(4)]  # pyright: ignore
+    run = tmp_path / "run"
+    quick(write(tmp_path / "p.h5", cases), run, epochs=1)
+    assert export_run(run, "torch").difference < 1e-3
+    right = Torch.read
+    for share in (0.0, 0.9, float("nan")):
+
+        def wrong(self: Torch, path: Path, share: float = share) -> Callable[[Mapping[str, Tensor]], Tensor]:
+            return lambda inputs: 1e5 + share * (right(self, path)(inputs) - 1e5)
+
+        monkeypatch.setattr(Torch, "read", wrong)
+        assert "differs from" in refusal(capsys, "export", run, "--format", "torch", code=1)
+
+
 def test_the_command_says_what_it_made_and_the_page_runs_it(capsys: Capture, tmp_path: Path) -> None:
     """The Python of the page, in a process that has no lrsa."""
     run = made(tmp_path, "features")

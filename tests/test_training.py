@@ -11,15 +11,19 @@ import pytest
 import torch
 from hypothesis import given
 from hypothesis import strategies as st
+from safetensors import safe_open
+from safetensors.torch import load_file, save_file
 from small import (
     OPTIONS,
     WORDS,
     assert_bit_equal,
+    copy_run,
     differ,
     frames,
     grid_cases,
     quick,
     ragged_cases,
+    say,
     weights,
     write,
 )
@@ -35,8 +39,9 @@ from lrsa.data.store import Dataset
 from lrsa.errors import Failure, LrsaError
 from lrsa.evaluation.evaluate import evaluate, predict_case
 from lrsa.registry import _MODELS, get, model_options
+from lrsa.training.checkpoint import STATE, load_progress
 from lrsa.training.config import DataConfig, RunConfig, TrainConfig
-from lrsa.training.fit import split_cases, surrogate_of
+from lrsa.training.fit import split_cases, surrogate_of, train_run
 from lrsa.training.loop import Trainer, case_errors
 from lrsa.training.protocols import protocol
 
@@ -281,7 +286,7 @@ def test_quadrature_weights_are_used_unless_refused_and_the_run_knows() -> None:
     assert errors["used"] != plain_errors["used"]
 
 
-@pytest.mark.parametrize("model", [name for name in lrsa.list_models() if get(name).data != "grid"])
+@pytest.mark.parametrize("model", [name for name in lrsa.list_models() if "points" in get(name).data])
 def test_every_model_of_points_trains_on_cases_of_different_sizes(model: str) -> None:
     data = write(Path("ragged.h5"), ragged_cases(8), ragged_cases(3, seed=1))
     sizes = {**OPTIONS, "modes": (4, 4) if model == "geo-fno" else 8}
@@ -365,15 +370,50 @@ def test_training_by_chunks_of_points_is_the_same_training() -> None:
     np.testing.assert_allclose(losses[1], losses[0], rtol=1e-5)
 
 
+def test_the_command_says_how_much_of_the_steps_was_waiting(
+    data: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    said = say(capsys, "train", data, "--out", "run", "--train.epochs", "2", *WORDS)
+    progress = load_progress(Path("run") / STATE)
+    assert 0 < progress.waiting <= progress.stepping <= progress.seconds
+    share = f"{progress.waiting / progress.stepping:.1%} of the training steps was waiting for data"
+    assert f"Trained 2 epochs in {progress.seconds:.0f} s; {share}" in " ".join(said.split())
+
+
+def test_of_runs_that_kept_no_time_of_steps_the_waiting_is_that_of_the_whole(
+    trained: Path, tmp_path: Path
+) -> None:
+    path = copy_run(trained, tmp_path / "old") / STATE
+    with safe_open(path, "pt") as file:
+        kept = json.loads(file.metadata()["state"])
+    del kept["progress"]["stepping"]
+    save_file(load_file(path), path, {"state": json.dumps(kept)})
+    old = load_progress(path)
+    assert old.stepping == 0
+    assert old.waiting_share == old.waiting / old.seconds
+    assert train_run(tmp_path / "old").stepping == old.seconds
+
+
 def test_training_with_checkpoints_gives_the_same_bits(data: Path) -> None:
     for out, checkpoint in (("kept", False), ("computed", True)):
         quick(data, out, checkpoint=checkpoint)
     assert_bit_equal(weights(Path("kept")), weights(Path("computed")))
 
 
-def test_a_model_that_cannot_go_by_chunks_is_refused_before_it_is_trained(data: Path) -> None:
-    with pytest.raises(LrsaError, match="cannot stream"):
-        quick(data, "run", options={"local": "depthwise"}, chunk=7)
+@pytest.mark.parametrize(
+    ("model", "options", "words"),
+    [
+        ("lrsa", {"local": "depthwise"}, "cannot stream"),
+        ("transolver-plus", {}, "train without --train.chunk"),
+        ("backbone-transolver-plus", {"local": "pointwise"}, "train without --train.chunk"),
+    ],
+)
+def test_a_model_that_cannot_go_by_chunks_is_refused_before_it_is_trained(
+    data: Path, model: str, options: dict[str, Any], words: str
+) -> None:
+    sizes = {"width": 16, "depth": 1, "heads": 2, "rank": 4}
+    with pytest.raises(LrsaError, match=words):
+        lrsa.fit(data, model, out="run", chunk=7, options={**sizes, **options})
     assert not Path("run").exists()
 
 

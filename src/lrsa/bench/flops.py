@@ -1,9 +1,10 @@
 """Operations of a forward pass, by formula from the shapes that every layer meets.
 
-Two for each multiply-add of matrix products, convolutions and attention, and 5 n log₂ n for each transform of
-length n, as usual. torch's counter follows the calls, but knows neither the attention kernel of the CPU nor
-the Fourier transforms. A training step counts three times its forward pass: each product of the forward pass
-has two in the backward pass. What a kernel computes twice to save memory does not count.
+Two for each multiply-add of matrix products, convolutions and attention, eight where the numbers are complex,
+and 5 n log₂ n for each transform of length n, as usual. torch's counter follows the calls, but knows neither
+the attention kernel of the CPU nor complex numbers nor Fourier transforms. A training step counts three times
+its forward pass: each product of the forward pass has two in the backward pass. What a kernel computes twice
+to save memory does not count.
 """
 
 import math
@@ -12,7 +13,7 @@ from typing import Any
 
 import torch
 from torch import nn
-from torch.utils.flop_counter import FlopCounterMode
+from torch.utils.flop_counter import FlopCounterMode, flop_registry
 
 from lrsa.data.batch import Batch
 from lrsa.training.loop import autocast
@@ -63,9 +64,23 @@ def _complex(shape: Shape, axes: Sequence[int], *_: Any, **__: Any) -> int:
     return fourier_flops(shape, axes)
 
 
+class _Product:
+    """torch's own formula of a product, times four where the numbers are complex."""
+
+    _get_raw = True  # the counter then gives tensors rather than their shapes
+
+    def __init__(self, operation: Any) -> None:
+        self.real = flop_registry[operation]
+
+    def __call__(self, *tensors: Any, out_val: torch.Tensor, **options: Any) -> int:
+        return (4 if out_val.is_complex() else 1) * self.real(*tensors, out_val=out_val, **options)
+
+
+_PRODUCTS = (torch.ops.aten.mm, torch.ops.aten.addmm, torch.ops.aten.bmm, torch.ops.aten.baddbmm)
 _FORMULAE: dict[Any, Callable[..., int]] = {
     torch.ops.aten._scaled_dot_product_flash_attention_for_cpu: _attention,
     torch.ops.aten._fft_r2c: _real,
     torch.ops.aten._fft_c2r: _back,
     torch.ops.aten._fft_c2c: _complex,
+    **{operation: _Product(operation) for operation in _PRODUCTS},
 }

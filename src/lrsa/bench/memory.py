@@ -1,11 +1,14 @@
 """Peak memory of a training step, in a process of its own for every model; and whether it runs at all."""
 
+import ctypes
 import multiprocessing
 import os
 import resource
 import sys
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from multiprocessing.connection import Connection
+from pathlib import Path
 
 import torch
 
@@ -16,6 +19,8 @@ from lrsa.errors import LrsaError
 
 SHARE = 0.75
 """Of the machine's memory, what one model may take."""
+MMAP_THRESHOLD, LARGE = -3, 65536
+"""The option of glibc for the bytes from which on a freed block goes back to the system, and its value."""
 
 
 @dataclass(frozen=True)
@@ -28,7 +33,7 @@ class Probe:
     kernels: tuple[str, ...] = ()
     """Attention kernels taken; none where the attention is written out."""
     peak: int = 0
-    """Bytes of two training steps beyond the loaded model: gradients, moments, activations."""
+    """Bytes of two training steps beyond the loaded model: gradients, moments, activations; 0 if unknown."""
     seconds: float = 0.0
     """The second step."""
     refusal: str = ""
@@ -70,6 +75,9 @@ def _child(
     total = os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
     resource.setrlimit(resource.RLIMIT_DATA, (int(SHARE * total), int(SHARE * total)))
     torch.set_num_threads(threads)
+    with suppress(AttributeError):
+        # Else it stays in holes of the heap, and the same steps need more one time and less another.
+        ctypes.CDLL(None).mallopt(MMAP_THRESHOLD, LARGE)
     try:
         answer.send(_two_steps(Runner(entrant, setting, device, precision)))
     except Exception as error:
@@ -77,8 +85,8 @@ def _child(
 
 
 def _two_steps(runner: Runner) -> Probe:
-    if cuda := torch.device(runner.device).type == "cuda":
-        torch.cuda.reset_peak_memory_stats()
+    cuda = torch.device(runner.device).type == "cuda"
+    _reset_peak(cuda)
     before = torch.cuda.memory_allocated() if cuda else _resident_peak()
     runner.step()
     _, seconds = runner.step()
@@ -88,8 +96,20 @@ def _two_steps(runner: Runner) -> Probe:
     return Probe(parameters, flops, tuple(kernels), peak, seconds)
 
 
+def _reset_peak(cuda: bool) -> None:
+    """From now on the peak is that of the steps, not of making the data. Of the systems, only Linux can."""
+    if cuda:
+        torch.cuda.reset_peak_memory_stats()
+        return
+    with suppress(AttributeError):
+        # What is freed stays with the process: steps that found room there would seem to need nothing.
+        ctypes.CDLL(None).malloc_trim(0)
+    with suppress(OSError):
+        Path("/proc/self/clear_refs").write_text("5")
+
+
 def _resident_peak() -> int:
-    """Bytes; the system counts in KiB, except on macOS."""
+    """Bytes, at once after `_reset_peak` those of now; the system counts in KiB, except on macOS."""
     peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
     return peak if sys.platform == "darwin" else 1024 * peak
 

@@ -15,14 +15,14 @@ class Row:
     setting: str
     label: str
     size: str
-    """own preset, same size, or default options."""
+    """own preset (and what differs from it), same size, or default options."""
+    width: int
+    """Channels of the layers, and of the matrix product beside them."""
     precision: str
     threads: int
     probe: Probe
     """What was found out in a process of its own."""
     times: Times
-    matmul: float
-    """Operations per second of the setting's matrix product, the best of the run."""
     compile_seconds: float | None = None
 
     @property
@@ -33,6 +33,11 @@ class Row:
     def spread(self) -> float:
         """How far the median round is above the best."""
         return median(self.times.step) / self.step - 1
+
+    @property
+    def matmul(self) -> float:
+        """Operations per second of the model's matrix product, the best of its turns."""
+        return max(self.times.matmul)
 
     @property
     def share(self) -> float:
@@ -48,7 +53,7 @@ class Results:
     versions: dict[str, str]
     rows: list[Row] = field(default_factory=list)
     left_out: list[tuple[str, str, str]] = field(default_factory=list)
-    """(setting, model, reason)."""
+    """(setting, and precision where there are several; model; reason)."""
 
     def find(self, setting: str, label: str, precision: str, threads: int) -> Row | None:
         wanted = (setting, label, precision, threads)
@@ -63,7 +68,7 @@ class Bar:
     setting: str
     suffix: str
     bound: float
-    value: Callable[[Row, Row], float]
+    value: Callable[[Row, Row], float | None]
     at_least: bool = False
 
     def line(self, results: Results, precision: str, threads: int) -> str | None:
@@ -75,6 +80,8 @@ class Bar:
         if ours is None or theirs is None:
             return None
         value = self.value(ours, theirs)
+        if value is None:
+            return None
         met = value >= self.bound if self.at_least else value <= self.bound
         reason = (
             f"{ours.probe.flops / theirs.probe.flops:.2f} of Transolver's operations, at {ours.share:.2f}"
@@ -91,8 +98,9 @@ def _step(ours: Row, theirs: Row) -> float:
     return ours.step / theirs.step
 
 
-def _memory(ours: Row, theirs: Row) -> float:
-    return ours.probe.peak / theirs.probe.peak
+def _memory(ours: Row, theirs: Row) -> float | None:
+    measured = ours.probe.peak and theirs.probe.peak
+    return ours.probe.peak / theirs.probe.peak if measured else None
 
 
 def _share(ours: Row, theirs: Row) -> float:

@@ -5,7 +5,7 @@ import os
 import platform
 import time
 from collections.abc import Callable, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 
 import torch
@@ -102,14 +102,15 @@ def _admit(
     """Try every model by itself; those that do not run, or for which there is no time, are listed."""
     admitted: Admitted = []
     reserved = 0.0
+    where = setting.name if len(plan.precisions) == 1 else f"{setting.name}, {precision}"
     for entrant in entrants(setting, plan.only, plan.compiled):
         if entrant.model not in TWINS and time.perf_counter() + reserved > deadline:
-            results.left_out.append((setting.name, entrant.label, UNMEASURED))
+            results.left_out.append((where, entrant.label, UNMEASURED))
             continue
         say(f"{setting.name}: trying {entrant.label}")
         tried = probe(entrant, setting, plan.device, precision, plan.threads[0], PATIENCE)
         if tried.refusal:
-            results.left_out.append((setting.name, entrant.label, tried.refusal))
+            results.left_out.append((where, entrant.label, tried.refusal))
             continue
         admitted.append((entrant, tried))
         turns = len(plan.threads) if entrant.model in TWINS else 1
@@ -118,21 +119,39 @@ def _admit(
 
 
 def _measure(plan: Plan, setting: Setting, precision: str, threads: int, some: Admitted) -> list[Row]:
+    """The models by turns; a peak memory belongs to the number of threads at which it was found."""
     torch.set_num_threads(threads)
+    if any(entrant.variant == "compiled" for entrant, _ in some):
+        # All measurements compile the same code, which beyond a few variants of it would run uncompiled.
+        torch._dynamo.reset()
     runners = [Runner(entrant, setting, plan.device, precision) for entrant, _ in some]
     compiling = [_compile(runner) for runner in runners]
-    every, rate = interleave(runners, setting, plan.rounds)
+    every = interleave(runners, plan.rounds)
+    probed = threads == plan.threads[0]
     return [
-        Row(setting.name, entrant.label, entrant.size, precision, threads, tried, times, rate, seconds)
+        Row(
+            setting.name,
+            entrant.label,
+            entrant.size,
+            entrant.width(setting),
+            precision,
+            threads,
+            tried if probed else replace(tried, peak=0),
+            times,
+            seconds,
+        )
         for (entrant, tried), times, seconds in zip(some, every, compiling, strict=True)
     ]
 
 
 def _compile(runner: Runner) -> float | None:
-    """Seconds of the first step and the first prediction of a compiled model."""
+    """Seconds of the first step and the first prediction of a compiled model, nothing of it made before."""
     if runner.entrant.variant != "compiled":
         return None
-    start = time.perf_counter()
-    runner.step()
-    runner.infer()
-    return time.perf_counter() - start
+    from torch._inductor.utils import fresh_cache  # slow to import
+
+    with fresh_cache():
+        start = time.perf_counter()
+        runner.step()
+        runner.infer()
+        return time.perf_counter() - start

@@ -16,7 +16,7 @@ from lrsa.errors import LrsaError, nearest
 from lrsa.registry import create_model, get, list_models, model_options
 
 RANK = 64
-"""M of all three settings, whatever a preset says."""
+"""M of LRSA and Transolver in all three settings, whatever their presets say."""
 TWINS = ("lrsa", "transolver")
 """Also run at one size: the width of the setting, depth 8, heads 8, rank 64, FFN hidden = width, no grid."""
 
@@ -73,7 +73,17 @@ class Entrant:
     @property
     def size(self) -> str:
         """Which options it has."""
-        return "own preset" if self.preset else "same size" if "width" in self.options else "default options"
+        if self.preset is None:
+            return "same size" if "width" in self.options else "default options"
+        published = get(self.model).preset(self.preset)
+        changed = [f"{name} {value}" for name, value in self.options.items() if published.get(name) != value]
+        return ", ".join(["own preset", *changed])
+
+    def width(self, setting: Setting) -> int:
+        """Channels of its layers; of a model without such an option, those of the setting."""
+        published = get(self.model).preset(self.preset) if self.preset else {}
+        options = {name: option.default for name, option in model_options(self.model).items()}
+        return {"width": setting.width, **options, **published, **self.options}["width"]
 
     def build(self, setting: Setting) -> nn.Module:
         data = {
@@ -96,8 +106,8 @@ class Entrant:
 def entrants(setting: Setting, only: Sequence[str] = (), compiled: bool = False) -> list[Entrant]:
     """Those that the bars are about first, then the published models, then mixers in our backbone.
 
-    A published model takes its own preset of the benchmark, or else its default options; a mixer in our
-    backbone the size of the setting.
+    A published model takes its own preset of the benchmark, or else its default options; LRSA and
+    Transolver with the rank of the paper's settings; a mixer in our backbone the size of the setting.
     """
     for name in only:
         if name not in list_models():
@@ -107,12 +117,12 @@ def entrants(setting: Setting, only: Sequence[str] = (), compiled: bool = False)
 
 
 def _sizes(setting: Setting, name: str, compiled: bool) -> Iterator[Entrant]:
-    known, same = model_options(name), {"width": setting.width, "depth": 8, "heads": 8, "rank": RANK}
+    same = {"width": setting.width, "depth": 8, "heads": 8, "rank": RANK}
     if name.startswith("backbone-"):
         yield Entrant(name, name, same)
         return
     preset = setting.name if setting.name in get(name).all_presets() else None
-    own = Entrant(name, name, {"rank": RANK} if preset and "rank" in known else {}, preset)
+    own = Entrant(name, name, {"rank": RANK} if preset and name in TWINS else {}, preset)
     yield own
     if name in TWINS:
         yield Entrant(f"{name} (same size)", name, same)

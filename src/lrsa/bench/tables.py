@@ -1,6 +1,6 @@
 """The benchmark as Markdown."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 from lrsa.bench.results import BARS, Results, Row
 from lrsa.bench.settings import SETTINGS, Setting
@@ -16,8 +16,8 @@ def markdown(results: Results) -> str:
         " how far the median round is above it; ratios are of the best. A training step is forward, backward"
         " and optimiser (fused AdamW) on one synthetic case. Operations are by formula from the layer shapes,"
         " a step three times the forward pass. The share is of the rate of one matrix product (N × d) (d × d)"
-        " in the same run. Peak memory is what two training steps need beyond the loaded model, in a process"
-        " of their own.",
+        " in the model's own turns, d its width. Peak memory is what two training steps need beyond the"
+        " loaded model, in a process of their own that gives back at once what it frees.",
         "",
         "![Step time and peak memory relative to Transolver](bench.png)",
         "",
@@ -26,9 +26,21 @@ def markdown(results: Results) -> str:
     for key in dict.fromkeys((r.setting, r.precision, r.threads) for r in results.rows):
         lines += ["", *_table(results, *key)]
     if results.left_out:
-        lines += ["", "## Left out", "", "| setting | model | reason |", "|---|---|---|"]
-        lines += [f"| {' | '.join(row)} |" for row in results.left_out]
+        lines += [
+            "",
+            "## Left out",
+            "",
+            "| setting | models | reason |",
+            "|---|---|---|",
+            *_left_out(results),
+        ]
     return "\n".join(lines) + "\n"
+
+
+def _left_out(results: Results) -> Iterator[str]:
+    for key in dict.fromkeys((setting, reason) for setting, _, reason in results.left_out):
+        models = [model for setting, model, reason in results.left_out if (setting, reason) == key]
+        yield f"| {key[0]} | {', '.join(models)} | {key[1]} |"
 
 
 def _bars(results: Results) -> Iterator[str]:
@@ -46,7 +58,7 @@ def _table(results: Results, setting: str, precision: str, threads: int) -> Iter
     shape = SETTINGS.get(setting)
     yield f"## {setting}, {precision}, {threads} thread{'s' if threads > 1 else ''}"
     yield ""
-    yield f"{_shape(shape)}Matrix product: {max(r.matmul for r in rows) / 1e9:.0f} GFLOP/s."
+    yield f"{_shape(shape)}Matrix product: {_rates(rows)}."
     yield ""
     yield (
         "| model | size | parameters | GFLOP | step, ms | / Transolver | forward, ms | inference, ms"
@@ -62,6 +74,12 @@ def _shape(setting: Setting | None) -> str:
         return ""
     points = "points" if setting.grid is None else f"points of a grid {setting.grid[0]} × {setting.grid[1]}"
     return f"{setting.points} {points}, batch {setting.batch}. "
+
+
+def _rates(rows: Sequence[Row]) -> str:
+    widths = sorted({r.width for r in rows})
+    best = {width: max(r.matmul for r in rows if r.width == width) for width in widths}
+    return ", ".join(f"{best[width] / 1e9:.0f} GFLOP/s at width {width}" for width in widths)
 
 
 def _line(row: Row, reference: Row | None) -> str:

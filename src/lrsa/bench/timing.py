@@ -17,7 +17,7 @@ from lrsa.data.batch import Batch
 from lrsa.training.loop import autocast
 
 PRODUCTS = 5
-"""Matrix products before every model's turn; the fastest of the run counts."""
+"""Matrix products in every model's turn; the fastest of the run counts."""
 
 
 @dataclass
@@ -29,6 +29,8 @@ class Times:
     step: list[float] = field(default_factory=list)
     """Forward, backward, optimiser."""
     inference: list[float] = field(default_factory=list)
+    matmul: list[float] = field(default_factory=list)
+    """Operations per second of a matrix product in the shape of the model's layers."""
 
 
 class Runner:
@@ -36,7 +38,7 @@ class Runner:
 
     def __init__(self, entrant: Entrant, setting: Setting, device: str, precision: str) -> None:
         torch.manual_seed(0)
-        self.entrant, self.device, self.precision = entrant, device, precision
+        self.entrant, self.setting, self.device, self.precision = entrant, setting, device, precision
         model = entrant.build(setting)
         self.batch: Batch = entrant.batch(setting, model).to(device)
         assert self.batch.u is not None
@@ -66,28 +68,32 @@ class Runner:
             self._predict()
         return now(self.device) - start
 
+    def matmul_rate(self) -> float:
+        """Operations per second that the machine gives to (B N × d) times (d × d), d the model's width."""
+        rows = self.setting.batch * self.setting.points
+        return matmul_rate(rows, self.entrant.width(self.setting), self.device, self.precision)
+
     def _predict(self) -> torch.Tensor:
         return self.model(self.batch.x, self.batch.f, self.batch.context)
 
 
-def interleave(runners: Sequence[Runner], setting: Setting, rounds: int) -> tuple[list[Times], float]:
-    """Every model once per round, after one turn each to warm up; and the machine's matmul rate meanwhile."""
-    times, rates = [Times() for _ in runners], []
+def interleave(runners: Sequence[Runner], rounds: int) -> list[Times]:
+    """Every model once per round, after one turn each to warm up; its matrix product in its own turns."""
+    times = [Times() for _ in runners]
     for turn in range(rounds + 1):
         for runner, row in zip(runners, times, strict=True):
-            rates.append(matmul_rate(setting, runner.device, runner.precision))
-            (forward, step), inference = runner.step(), runner.infer()
+            matmul, (forward, step), inference = runner.matmul_rate(), runner.step(), runner.infer()
             if turn:
+                row.matmul.append(matmul)
                 row.forward.append(forward)
                 row.step.append(step)
                 row.inference.append(inference)
-    return times, max(rates, default=0.0)
+    return times
 
 
-def matmul_rate(setting: Setting, device: str, precision: str) -> float:
-    """Operations per second of (B N × d) times (d × d), what the machine gives to the shape of a layer."""
+def matmul_rate(n: int, d: int, device: str, precision: str) -> float:
+    """Operations per second of (n × d) times (d × d)."""
     kind = {"fp32": torch.float32, "bf16": torch.bfloat16, "fp16": torch.float16}[precision]
-    n, d = setting.batch * setting.points, setting.width
     a, b = torch.rand(n, d, dtype=kind, device=device), torch.rand(d, d, dtype=kind, device=device)
     out = torch.empty(n, d, dtype=kind, device=device)
     seconds = []

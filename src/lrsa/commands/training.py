@@ -8,19 +8,11 @@ from lrsa.errors import LrsaError
 
 def models() -> None:
     """List the models: paper, what data they take, parameters at their default options, published presets."""
-    from rich.table import Table
-
     from lrsa.console import console
-    from lrsa.registry import create_model, get, list_models
+    from lrsa.listing import as_table
+    from lrsa.registry import list_models
 
-    table = Table("model", "paper", "takes", "parameters", "published for")
-    for name in list_models():
-        entry = get(name)
-        made = create_model(name, coord_dim=2, in_features=1, out_features=1)
-        count = sum(parameter.numel() for parameter in made.parameters())
-        table.add_row(name, entry.paper, entry.data, f"{count:,}", ", ".join(entry.all_presets()) or "-")
-    table.caption = "parameters: default options, two coordinates, one input, one field"
-    console.print(table)
+    console.print(as_table(list_models()))
 
 
 def train(
@@ -103,9 +95,9 @@ def _finish(run: Path, progress: Any) -> None:
     from lrsa.report.printing import print_evaluation
     from lrsa.report.report import write_report
 
-    share = progress.waiting / max(progress.seconds, 1e-9)
     console.print(
-        f"Trained {progress.epoch} epochs in {progress.seconds:.0f} s, of which {share:.1%} waiting for data"
+        f"Trained {progress.epoch} epochs in {progress.seconds:.0f} s;"
+        f" {progress.waiting_share:.1%} of the training steps was waiting for data"
     )
     try:
         evaluation = evaluate(run)

@@ -12,8 +12,8 @@ from lrsa.errors import LrsaError
 from lrsa.solvers.plasticity_die import FRAMES, NAMES, nodes, shares, times
 
 PLASTICITY = "plas_N987_T20.mat"
-"""Holds `input` (987, 101), the die above the nodes from right to left, and `output` (987, 101, 31, 20, 4),
-x, y, u_x, u_y of every node at every time."""
+"""Holds `input` (987, 101), the die above the nodes, taken to be in the order of the nodes (its description
+does not say), and `output` (987, 101, 31, 20, 4), x, y, u_x, u_y of every node at every time."""
 TRAIN, TEST = 900, 80
 """The first cases, and the last ones."""
 

@@ -32,8 +32,16 @@ class Progress:
     """Length of metrics.jsonl; what a killed run wrote beyond is written again."""
     seconds: float = 0.0
     """Training time so far."""
+    stepping: float = 0.0
+    """Of it, training steps: waiting for data, moving it, and the step itself."""
     waiting: float = 0.0
-    """Of it, waiting for data."""
+    """Of these, waiting for data."""
+
+    @property
+    def waiting_share(self) -> float:
+        """Of the training steps, the part that is waiting for data."""
+        # Runs from before `stepping` was kept have the time of the whole training only.
+        return self.waiting / max(self.stepping or self.seconds, 1e-9)
 
 
 def save_weights(path: Path, surrogate: nn.Module) -> None:

@@ -253,7 +253,8 @@ def _check_data(model: nn.Module, config: RunConfig, cases: Selection) -> None:
         who = f'the model "{config.model}" needs a structured grid of two axes'
         raise LrsaError(f"{who}, and {config.schema.name} has {what}. Use {cure}")
     if "time" in needs and config.schema.protocol != "time-conditioned":
-        raise LrsaError(f'the model "{config.model}" needs a time, and {config.schema.name} has none')
+        who = f'the model "{config.model}" needs a time'
+        raise LrsaError(f"{who}, and {config.schema.name} has none. Use --model.time False")
 
 
 def _check_first_step(surrogate: Surrogate, config: RunConfig) -> None:
@@ -265,7 +266,8 @@ def _check_first_step(surrogate: Surrogate, config: RunConfig) -> None:
     if not how.examples(training[0]):
         raise LrsaError(f"{config.data.path} has no frames to learn")
     batch = Collator.of(surrogate.model, config.train.weights)([how.example(training[0], 0)])
-    surrogate.eval()
+    # Noise that is drawn in training stops the chunks. (Norms over a batch need more than this one case.)
+    surrogate.train(config.train.chunk is not None)
     with torch.no_grad():
         how.loss(surrogate, batch, case_loss(config.train))
 

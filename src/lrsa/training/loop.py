@@ -68,6 +68,8 @@ class Trainer:
         checkpoint = self.run / STATE
         if checkpoint.exists():
             self.progress = load_checkpoint(checkpoint, *state)
+            # Where it was not kept yet: the waiting so far must not count against the steps to come alone.
+            self.progress.stepping = self.progress.stepping or self.progress.seconds
         _truncate(self.run / "metrics.jsonl", self.progress.metrics_bytes)
         for unfinished in self.run.rglob(".*.safetensors.*.tmp"):  # of a killed run
             unfinished.unlink()
@@ -93,6 +95,7 @@ class Trainer:
             batch = next(batches)
             self.progress.waiting += time.perf_counter() - asked
             loss = self.step(batch.to(self.device))
+            self.progress.stepping += time.perf_counter() - asked
             total, seen = total + loss * len(batch), seen + len(batch)
             rate = seen / (time.perf_counter() - started)
             words = f"epoch {epoch + 1} loss {total / seen:.4f}{self._best()}"
