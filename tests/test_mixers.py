@@ -1,6 +1,5 @@
 """The powers of the template hold for every mixer in our backbone, or are refused in one clear line."""
 
-from collections.abc import Iterator
 from dataclasses import replace
 
 import pytest
@@ -28,7 +27,7 @@ def name(request: pytest.FixtureRequest) -> str:
 
 
 @pytest.fixture
-def operator(name: str) -> Iterator[NeuralOperator]:
+def operator(name: str) -> NeuralOperator:
     return build(name)
 
 
@@ -67,13 +66,19 @@ def test_every_backbone_is_covered():
     assert set(GRID_ONLY) == {"backbone-fno", "backbone-f-fno", "backbone-factformer"}
 
 
-def test_the_partial_of_all_points_is_the_compression(operator: NeuralOperator, name: str):
+# Beyond 30 the second part of the second case is nothing but padding.
+@pytest.mark.parametrize("cut", [1, 20, 35])
+def test_the_partials_of_two_parts_merge_to_the_compression(operator: NeuralOperator, name: str, cut: int):
     x, f, context = weighted(name)
     context = context.normalised()
     block = operator.each_block()[0]
-    assert isinstance(block.mix, LowRankMix)
+    mix = block.mix
+    assert isinstance(mix, LowRankMix)
     h = block.norm_mix(operator.lift(x, f, context))
-    assert close(block.mix.partial(h, x, context).finish(), block.mix.compress(h, x, context))
+    whole = mix.compress(h, x, context)
+    parts = [mix.partial(h[:, p], x[:, p], context.at(p)) for p in (slice(cut), slice(cut, None))]
+    assert close(parts[0].merge(parts[1]).finish(), whole)
+    assert close(parts[1].merge(parts[0]).finish(), whole)
 
 
 @pytest.mark.parametrize("chunk", [1, 5, 41, 100])
@@ -145,3 +150,12 @@ def test_what_needs_its_grid_refuses_to_be_cut_up(name: str):
     with pytest.raises(LrsaError):
         operator(x, f, Context(grid=GRID, mask=torch.ones(2, POINTS, dtype=torch.bool)))
     assert operator(x, f, Context(grid=GRID)).shape == (2, POINTS, 2)
+
+
+@pytest.mark.parametrize("name", GRID_ONLY)
+def test_what_is_of_the_index_grid_takes_no_notice_of_weights(name: str):
+    operator = build(name)
+    x, f, _ = sample(name)
+    weights = torch.linspace(0.1, 2.0, POINTS).double().expand(2, -1)
+    plain = operator(x, f, Context(grid=GRID))
+    assert torch.equal(operator(x, f, Context(grid=GRID, weights=weights)), plain)

@@ -2,18 +2,22 @@
 
 import inspect
 import re
+from functools import cache
 from pathlib import Path
 from typing import Any
 
 import pytest
 import torch
+from small import say
 from torch import Tensor, nn
 
 import lrsa
 from lrsa import registry
 from lrsa.context import Context
+from lrsa.data.prepare import Collator
 from lrsa.errors import LrsaError
 from lrsa.operator import LRSA
+from lrsa.training.surrogate import requirements
 
 DATA: dict[str, Any] = {"coord_dim": 2, "in_features": 1, "out_features": 3}
 
@@ -48,6 +52,61 @@ def test_every_listed_model_takes_what_the_data_decides_and_has_defaults_for_the
     parameters = inspect.signature(registry.get(name).build()).parameters
     assert tuple(parameters)[:3] == registry.DATA_ARGUMENTS
     assert all(option.default is not option.empty for option in registry.model_options(name).values())
+
+
+@pytest.mark.parametrize("name", lrsa.list_models())
+def test_the_kinds_of_data_are_those_that_the_model_can_use(name: str) -> None:
+    kinds, options = registry.get(name).data, registry.model_options(name)
+    with torch.device("meta"):
+        model = lrsa.create_model(name, **DATA)
+    wanted = Collator.of(model, weights=False)
+    geometry = wanted.edges or wanted.eigenfunctions > 0
+    grid_only = "grid" in requirements(model)
+    assert ("points" in kinds, "grid" in kinds) == (not grid_only, grid_only)
+    assert ("mesh" in kinds) == geometry
+    assert ("structured" in kinds) == (grid_only or geometry or bool({"structured", "local"} & set(options)))
+
+
+@cache
+def row_of(name: str) -> list[str]:
+    """What the table says of a model."""
+    entry, data = registry.get(name), {**DATA, "out_features": 1}
+    count = sum(parameter.numel() for parameter in lrsa.create_model(name, **data).parameters())
+    return [name, entry.paper, ", ".join(entry.data), f"{count:,}", ", ".join(entry.all_presets()) or "-"]
+
+
+def test_the_command_shows_paper_data_and_parameters_of_every_model(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("lrsa.console.console.width", 400)
+    lines = say(capsys, "models").splitlines()
+    table = [re.split(r" {2,}", line.strip()) for line in lines]
+    assert table[0] == ["model", "paper", "takes", "parameters", "published for"]
+    assert table[1:-2] == [row_of(name) for name in lrsa.list_models()]
+    assert lines[-2].startswith("parameters: default options, two coordinates, one input, one field")
+    assert all(f"{kind} = " in lines[-1] for kind in registry.KINDS)
+
+
+def test_a_narrow_console_cuts_nothing_off(capsys: pytest.CaptureFixture[str]) -> None:
+    said = say(capsys, "models")
+    assert "…" not in said
+    for name in lrsa.list_models():
+        assert re.search(rf"^{name} .* {row_of(name)[3]} ", said, re.M), name
+
+
+def test_the_names_of_models_are_a_list_that_shows_itself_as_the_table(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr("lrsa.console.console.width", 400)
+    names = lrsa.list_models()
+    assert repr(names) == repr(list(names))
+    few = registry.ModelNames(["fno", "lrsa"])
+    assert few == ["fno", "lrsa"]
+    shown = [re.split(r" {2,}", line.strip()) for line in str(few).splitlines()]
+    assert shown[1:3] == [row_of("fno"), row_of("lrsa")]
+    page = few._repr_html_()
+    assert page.count("<tr>") == 3
+    assert all(f"<td>{cell}</td>" in page for name in few for cell in row_of(name))
 
 
 def test_a_model_is_made_from_options() -> None:
@@ -118,8 +177,8 @@ def test_what_tests_register_does_not_stay() -> None:
     assert "mine" not in lrsa.list_models()
 
 
-def test_the_table_of_baselines_in_the_docs_names_every_published_model():
+def test_the_table_of_baselines_in_the_docs_names_every_published_model_and_what_it_takes():
     page = (Path(__file__).parent.parent / "docs" / "baselines.md").read_text()
-    named = set(re.findall(r"^\| `([a-z0-9-]+)` \|", page, re.M))
+    named = dict(re.findall(r"^\| `([a-z0-9-]+)` \| [^|]+ \| ([^|]+) \|", page, re.M))
     published = {name for name in lrsa.list_models() if not name.startswith("backbone-")}
-    assert named == published - {"lrsa"}
+    assert named == {name: ", ".join(registry.get(name).data) for name in published - {"lrsa"}}

@@ -73,33 +73,6 @@ def test_the_published_parameter_counts(
     assert f"{count / scale:.{len(number.partition('.')[2])}f}" == number
 
 
-@pytest.mark.parametrize(
-    ("name", "steps", "rate"),
-    [
-        ("fno", 120, 5e-3),
-        ("f-fno", 120, 5e-3),
-        ("f-fno-linear", 120, 5e-3),
-        ("lsm", 100, 5e-3),
-        ("norm", 200, 1e-2),
-    ],
-)
-def test_two_samples_are_learnt_by_heart(name: str, steps: int, rate: float) -> None:
-    model = SMALL[name]()
-    x, f, context = sample()
-    u = torch.sin(4 * x.sum(-1, keepdim=True)) + 0.3 * f
-    optimiser = torch.optim.AdamW(model.parameters(), lr=rate, weight_decay=0)
-    schedule = torch.optim.lr_scheduler.CosineAnnealingLR(optimiser, steps)
-    for _ in range(steps):
-        optimiser.zero_grad()
-        (((model(x, f, context) - u).norm(dim=1)) / u.norm(dim=1)).mean().backward()
-        optimiser.step()
-        schedule.step()
-    model.eval()
-    with torch.no_grad():
-        error = float((model(x, f, context) - u).norm() / u.norm())
-    assert error < 0.05, error
-
-
 @small
 def test_the_grid_is_not_stored(make: Callable[[], nn.Module]) -> None:
     model = make().eval()

@@ -12,6 +12,7 @@ from lrsa.data.catalogue import CATALOGUE, Scale
 from lrsa.data.making import case_rng
 from lrsa.data.writing import write_dataset
 from lrsa.errors import Failure, LrsaError
+from lrsa.experiments.table_page import write_table
 from lrsa.experiments.table_standard import chosen
 from lrsa.files import alone
 from lrsa.registry import get, list_models
@@ -23,9 +24,11 @@ SMALL: dict[str, dict[str, Any]] = {
     "airfoil": {"tolerance": 3e-2},
     "pipe": {"elements": 8},
     "navier-stokes": {"resolution": 17, "stride": 1, "frames": 11},
+    "plasticity": {"young": 12.5e3, "columns": 20, "rows": 6},
 }
 TINY = {"width": 16, "depth": 2, "heads": 2, "rank": 9}
 NO_FEATURES = {"elasticity", "airfoil", "pipe"}
+FAST = ("darcy", "elasticity")
 
 
 @pytest.fixture
@@ -47,13 +50,17 @@ def inapplicable(benchmark: str) -> set[str]:
     """The models that do not take the data of a benchmark."""
     models = {"norm"} if benchmark in NO_FEATURES else set()
     if benchmark == "elasticity":  # has no grid
-        models |= {name for name in list_models() if get(name).data == "grid"}
+        models |= {name for name in list_models() if "points" not in get(name).data}
     return models
+
+
+def test_every_benchmark_has_a_small_form() -> None:
+    assert set(SMALL) == set(CATALOGUE)
 
 
 @pytest.mark.usefixtures("tiny")
 @pytest.mark.parametrize(
-    "benchmark", [name if name == "darcy" else pytest.param(name, marks=pytest.mark.slow) for name in SMALL]
+    "benchmark", [name if name in FAST else pytest.param(name, marks=pytest.mark.slow) for name in SMALL]
 )
 def test_every_model_trains_on_every_benchmark_it_accepts(benchmark: str, home: Path) -> None:
     words = ["reproduce", "table-standard", "--scale", "demo", "--only", f":{benchmark}", "--out", "out"]
@@ -62,7 +69,7 @@ def test_every_model_trains_on_every_benchmark_it_accepts(benchmark: str, home: 
     assert [cell["model"] for cell in cells] == list_models()
     refused = {cell["model"]: cell["reason"] for cell in cells if cell["reason"]}
     assert set(refused) == inapplicable(benchmark)
-    assert all(name in reason or "NORM" in reason for name, reason in refused.items())
+    assert all((name in reason or "NORM" in reason) and " Use " in reason for name, reason in refused.items())
     measured = [cell for cell in cells if not cell["reason"]]
     assert all(cell["relative_l2"] > 0 and cell["step"] > 0 for cell in measured)
     assert {cell["model"]: cell["step"] for cell in measured}["lrsa"] == 1
@@ -81,6 +88,13 @@ def test_what_is_trained_is_not_trained_again(home: Path) -> None:
     assert weights.stat().st_mtime_ns == before
     cells = json.loads((home / "out" / "table-standard-demo.json").read_text())["cells"]
     assert [cell["model"] for cell in cells] == ["deeponet", "lrsa"]
+
+
+@pytest.mark.parametrize(("threads", "words"), [(1, "on one thread"), (2, "on 2 threads")])
+def test_the_page_says_on_how_many_threads_it_was_made(tmp_path: Path, threads: int, words: str) -> None:
+    page = write_table(tmp_path, "demo", threads, [], {}).read_text()
+    assert f"--threads {threads}`" in page
+    assert words in page
 
 
 @pytest.mark.usefixtures("tiny")

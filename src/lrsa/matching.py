@@ -21,10 +21,16 @@ def parameter_count(model: str, options: Mapping[str, Any]) -> int:
 
 
 def matched_preset(model: str, benchmark: str) -> dict[str, Any]:
-    """The published options of the model for the benchmark, where there are some, at the matched width."""
+    """The published options of the model for the benchmark at the matched width.
+
+    Where none are published: its own, at the shape of the data. A mixer in our backbone takes LRSA's.
+    """
     ours = get("lrsa").preset(benchmark)
-    published = get(model).preset(benchmark) if benchmark in get(model).all_presets() else {}
-    options = {**{name: ours[name] for name in DATA_ARGUMENTS}, **published}
+    taken = model_options(model) if model.startswith("backbone-") else {"time"} & model_options(model).keys()
+    known = (*DATA_ARGUMENTS, *taken)
+    options: Mapping[str, Any] = {name: value for name, value in ours.items() if name in known}
+    if benchmark in get(model).all_presets():
+        options = get(model).preset(benchmark)
     return {**options, "width": matched_width(model, options, parameter_count("lrsa", ours))}
 
 

@@ -4,7 +4,7 @@ import importlib
 import inspect
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, Literal
 
 from torch import nn
 
@@ -15,6 +15,19 @@ DATA_ARGUMENTS = ("coord_dim", "in_features", "out_features")
 MATCHED = "-matched"
 """Behind the name of a preset: the width is that at which the model has the parameters of LRSA's preset."""
 
+Kind = Literal["grid", "structured", "points", "mesh"]
+KINDS: dict[Kind, str] = {
+    "grid": "an index grid of two axes and equal spacing",
+    "structured": "the same, curved",
+    "points": "any set of points, those of a grid or a mesh among them",
+    "mesh": "the cells of a mesh, where it has some",
+}
+"""What data there is. A model that names `points` takes all of it; what it names besides, it makes use of."""
+_INDEX_GRID: tuple[Kind, ...] = ("grid", "structured")
+_POINTS: tuple[Kind, ...] = ("points",)
+_EITHER: tuple[Kind, ...] = ("structured", "points")
+_GEOMETRY: tuple[Kind, ...] = ("structured", "points", "mesh")
+
 
 @dataclass(frozen=True)
 class Entry:
@@ -24,8 +37,8 @@ class Entry:
     presets: str | Mapping[str, Any] = field(default_factory=dict)
     """Published options by benchmark, or `module:NAME` of them."""
     paper: str = ""
-    data: str = "points"
-    """What it accepts: points (any point set), grid (structured of two axes), mesh (points with edges)."""
+    data: tuple[Kind, ...] = _POINTS
+    """The kinds of data that it accepts."""
 
     def build(self) -> Callable[..., nn.Module]:
         return _import(self.target) if isinstance(self.target, str) else self.target
@@ -42,45 +55,47 @@ class Entry:
         return getattr(rows[name], "model", rows[name])
 
 
-def _baseline(module: str, name: str, paper: str, data: str = "points", presets: str = "PRESETS") -> Entry:
+def _baseline(
+    module: str, name: str, paper: str, data: tuple[Kind, ...] = _POINTS, presets: str = "PRESETS"
+) -> Entry:
     return Entry(f"lrsa.baselines.{module}:{name}", f"lrsa.baselines.{module}:{presets}", paper, data)
 
 
-def _backbone(name: str, data: str = "points") -> Entry:
-    return Entry(f"lrsa.baselines.backbone:Backbone{name}", {}, "our backbone with that mixer", data)
+def _backbone(name: str, data: tuple[Kind, ...] = _EITHER) -> Entry:
+    return Entry(f"lrsa.baselines.backbone:Backbone{name}", {}, "our backbone", data)
 
 
 _MODELS: dict[str, Entry] = {
-    "lrsa": Entry("lrsa.operator:LRSA", "lrsa.presets:PRESETS", "this paper, 2026"),
-    "transolver": _baseline("transolver", "Transolver", "Wu et al. 2024"),
+    "lrsa": Entry("lrsa.operator:LRSA", "lrsa.presets:PRESETS", "this paper, 2026", _EITHER),
+    "transolver": _baseline("transolver", "Transolver", "Wu et al. 2024", _EITHER),
     "transolver-plus": _baseline("transolver_plus", "TransolverPlus", "Luo et al. 2025"),
-    "linear-no": _baseline("linear_no", "LinearNO", "Hu et al. 2025"),
-    "hpm": _baseline("hpm", "HPM", "Yue et al. 2024"),
-    "norm": _baseline("norm", "NORM", "Chen et al. 2024"),
-    "fno": _baseline("fno", "FNO", "Li et al. 2020", "grid"),
-    "f-fno": _baseline("f_fno", "FFNO", "Tran et al. 2023", "grid"),
-    "f-fno-linear": _baseline("f_fno", "FFNOLinear", "as widely run, no FFN", "grid", "LINEAR_PRESETS"),
-    "lsm": _baseline("lsm", "LSM", "Wu et al. 2023", "grid"),
+    "linear-no": _baseline("linear_no", "LinearNO", "Hu et al. 2025", _EITHER),
+    "hpm": _baseline("hpm", "HPM", "Yue et al. 2024", _GEOMETRY),
+    "norm": _baseline("norm", "NORM", "Chen et al. 2024", _GEOMETRY),
+    "fno": _baseline("fno", "FNO", "Li et al. 2020", _INDEX_GRID),
+    "f-fno": _baseline("f_fno", "FFNO", "Tran et al. 2023", _INDEX_GRID),
+    "f-fno-linear": _baseline("f_fno", "FFNOLinear", "as widely run, no FFN", _INDEX_GRID, "LINEAR_PRESETS"),
+    "lsm": _baseline("lsm", "LSM", "Wu et al. 2023", _INDEX_GRID),
     "lno": _baseline("lno", "LNO", "Wang et al. 2024"),
     "flare": _baseline("flare", "FLARE", "Puri et al. 2025"),
     "galerkin": _baseline("galerkin", "GalerkinTransformer", "Cao 2021"),
-    "factformer": _baseline("factformer", "FactFormer", "Li et al. 2023", "grid"),
+    "factformer": _baseline("factformer", "FactFormer", "Li et al. 2023", _INDEX_GRID),
     "perceiver-io": _baseline("perceiver_io", "PerceiverIO", "Jaegle et al. 2021"),
-    "graphsage": _baseline("graph_sage", "GraphSAGE", "Hamilton et al. 2017", "mesh"),
-    "graph-unet": _baseline("graph_unet", "GraphUNet", "Gao and Ji 2019", "mesh"),
-    "mesh-graph-net": _baseline("mesh_graph_net", "MeshGraphNet", "Pfaff et al. 2020", "mesh"),
-    "gno": _baseline("gno", "GNO", "Li et al. 2020", "mesh"),
+    "graphsage": _baseline("graph_sage", "GraphSAGE", "Hamilton et al. 2017", _GEOMETRY),
+    "graph-unet": _baseline("graph_unet", "GraphUNet", "Gao and Ji 2019", _GEOMETRY),
+    "mesh-graph-net": _baseline("mesh_graph_net", "MeshGraphNet", "Pfaff et al. 2020", _GEOMETRY),
+    "gno": _baseline("gno", "GNO", "Li et al. 2020", _GEOMETRY),
     "geo-fno": _baseline("geo_fno", "GeoFNO", "Li et al. 2022"),
     "deeponet": _baseline("deeponet", "DeepONet", "Lu et al. 2019"),
     "backbone-transolver": _backbone("Transolver"),
     "backbone-transolver-plus": _backbone("TransolverPlus"),
     "backbone-linear-no": _backbone("LinearNO"),
-    "backbone-hpm": _backbone("HPM"),
-    "backbone-norm": _backbone("NORM"),
-    "backbone-fno": _backbone("FNO", "grid"),
-    "backbone-f-fno": _backbone("FFNO", "grid"),
+    "backbone-hpm": _backbone("HPM", _GEOMETRY),
+    "backbone-norm": _backbone("NORM", _GEOMETRY),
+    "backbone-fno": _backbone("FNO", _INDEX_GRID),
+    "backbone-f-fno": _backbone("FFNO", _INDEX_GRID),
     "backbone-galerkin": _backbone("Galerkin"),
-    "backbone-factformer": _backbone("FactFormer", "grid"),
+    "backbone-factformer": _backbone("FactFormer", _INDEX_GRID),
     "backbone-flare": _backbone("FLARE"),
 }
 
@@ -100,9 +115,23 @@ def register(
     _MODELS[name] = Entry(model, presets or {})
 
 
-def list_models() -> list[str]:
-    """The names of all models."""
-    return sorted(_MODELS)
+class ModelNames(list[str]):
+    """Names of models. Printed, or shown by a notebook, they are the table of `lrsa models`."""
+
+    def __str__(self) -> str:
+        from lrsa.listing import as_text  # it makes models
+
+        return as_text(self)
+
+    def _repr_html_(self) -> str:
+        from lrsa.listing import as_html
+
+        return as_html(self)
+
+
+def list_models() -> ModelNames:
+    """The names of all models; `print` them to see paper, data and parameters of each."""
+    return ModelNames(sorted(_MODELS))
 
 
 def create_model(name: str, *, preset: str | None = None, **options: Any) -> nn.Module:

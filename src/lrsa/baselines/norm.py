@@ -50,7 +50,8 @@ class NORM(NeuralOperator):
     ) -> None:
         if in_features == 0:
             raise LrsaError(
-                "NORM maps an input function to an output function, and this data has no features"
+                "NORM maps an input function to an output function, and this data has no features. Use the"
+                ' model "hpm", which takes the coordinates too'
             )
         nn.Module.__init__(self)
         self.coord_dim, self.in_features, self.out_features = coord_dim, in_features, out_features

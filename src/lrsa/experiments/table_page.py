@@ -20,15 +20,15 @@ ACROSS = 3
 
 
 def write_table(
-    out: Path, scale: str, cells: Sequence[Mapping[str, Any]], versions: Mapping[str, str]
+    out: Path, scale: str, threads: int, cells: Sequence[Mapping[str, Any]], versions: Mapping[str, str]
 ) -> Path:
-    """Write table-standard-SCALE.md, .json and .png; the path of the page."""
+    """Write table-standard-SCALE.md, .json and .png of runs on so many threads; the path of the page."""
     out.mkdir(parents=True, exist_ok=True)
     stem = f"table-standard-{scale}"
     with atomic(out / f"{stem}.json") as temporary:
         temporary.write_text(json.dumps({"versions": versions, "cells": list(cells)}, indent=1) + "\n")
     with atomic(out / f"{stem}.md") as temporary:
-        temporary.write_text(_page(scale, stem, cells, versions))
+        temporary.write_text(_page(scale, threads, stem, cells, versions))
     if _worth_a_picture(cells):
         with matplotlib.rc_context(STYLE):
             draw(cells).savefig(out / f"{stem}.png")
@@ -83,20 +83,23 @@ def _panel(ax: Axes, name: str, group: Sequence[Mapping[str, Any]]) -> None:
     ax.grid(axis="y", linewidth=0.3)
 
 
-def _page(scale: str, stem: str, cells: Sequence[Mapping[str, Any]], versions: Mapping[str, str]) -> str:
+def _page(
+    scale: str, threads: int, stem: str, cells: Sequence[Mapping[str, Any]], versions: Mapping[str, str]
+) -> str:
+    many = "one thread" if threads == 1 else f"{threads} threads"
     lines = [
         f"# All models on the standard benchmarks, {scale} scale",
         "",
         f"Made by `lrsa reproduce table-standard --scale {scale}`, with `--only` where it holds a part of"
         " the models or benchmarks; every row is one run of `lrsa train"
-        f" BENCHMARK --model MODEL --scale {scale} --threads 1`, training seed 0, on data *generated* by our"
-        " solvers with seed 0. Cases, loss, optimiser, schedule and epochs are the same for every model; the"
-        " sizes (width, depth, heads, rank) are those of the scale, unless a model was published smaller, so"
-        " the parameters differ (`--matched` chooses the width that makes them equal). *backbone-X* is our"
-        " backbone with that mixer; the others have their own published skeleton. A step is the time of one"
-        " training step divided by LRSA's, the two taking turns in one process on one thread, the fastest of"
-        " five each. Waiting is the share of the training that was spent on loading and batching data. One"
-        " seed: differences of a few percent mean nothing.",
+        f" BENCHMARK --model MODEL --scale {scale} --threads {threads}`, training seed 0, on data"
+        " *generated* by our solvers with seed 0. Cases, loss, optimiser, schedule and epochs are the same"
+        " for every model; the sizes (width, depth, heads, rank) are those of the scale, unless a model was"
+        " published smaller, so the parameters differ (`--matched` chooses the width that makes them equal)."
+        " *backbone-X* is our backbone with that mixer; the others have their own published skeleton. A step"
+        " is the time of one training step divided by LRSA's, the two taking turns in one process on"
+        f" {many}, the fastest of five each. Waiting is the share of the training steps that was spent on"
+        " loading and batching data. One seed: differences of a few percent mean nothing.",
         "",
         *([f"![error of every model]({stem}.png)"] if _worth_a_picture(cells) else []),
     ]

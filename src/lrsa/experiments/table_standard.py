@@ -44,7 +44,7 @@ class Cell:
     step: float | None = None
     """Time of a training step, LRSA's = 1."""
     waiting: float | None = None
-    """Share of the training that was spent waiting for data."""
+    """Share of the training steps that was spent waiting for data."""
     reason: str = ""
 
 
@@ -67,7 +67,7 @@ def table_standard(out: Path, scale: str, only: str, runs: Path, threads: int) -
         _finish(runs / scale / f"{benchmark}-{model}", model, benchmark, scale, threads)
     _time_steps(runs / scale, pairs)
     cells = [_read(runs / scale / f"{b}-{m}", m, b) for b in CATALOGUE for m in list_models()]
-    return write_table(out, scale, [asdict(cell) for cell in cells if cell is not None], versions())
+    return write_table(out, scale, threads, [asdict(cell) for cell in cells if cell is not None], versions())
 
 
 def chosen(only: str) -> list[tuple[str, str]]:
@@ -170,5 +170,5 @@ def _read(run: Path, model: str, benchmark: str) -> Cell | None:
         outcome["relative_l2"],
         outcome["nulls"],
         step["model"] / step["lrsa"] if step else None,
-        progress.waiting / progress.seconds,
+        progress.waiting_share,
     )
