@@ -327,7 +327,7 @@ CATALOGUE: dict[str, Benchmark] = {
                 fidelity="fast",
                 stride=2,
                 model=_LOCAL,
-                train={"epochs": 8, "max_lr": 2e-3, "batch_size": 4, "weights": False},
+                train={"epochs": 5, "max_lr": 2e-3, "batch_size": 4, "weights": False},
             ),
             "paper": Scale(
                 about="900 cases of 101 x 31 points, the published configuration",
