@@ -46,8 +46,6 @@ class Benchmark:
     """`module:Class`, imported when data is made."""
     version: int
     """Of the generator: raised when its samples change."""
-    seconds: float
-    """CPU seconds per case at the default fidelity, for the announcement."""
     fidelities: Mapping[str, Mapping[str, Any]]
     scales: Mapping[str, Scale]
     samples: int
@@ -98,7 +96,6 @@ CATALOGUE: dict[str, Benchmark] = {
         about="Darcy flow on the unit square: permeability -> pressure, 85 x 85 points",
         solver="lrsa.solvers.darcy:Darcy",
         version=1,
-        seconds=0.5,
         fidelities={
             "default": {"resolution": 421, "stride": 5},
             "fast": {"resolution": 85, "stride": 4},
@@ -137,7 +134,6 @@ CATALOGUE: dict[str, Benchmark] = {
         about="Stretched rubber cell with a random hole: its shape -> von Mises stress, 972 points",
         solver="lrsa.solvers.elasticity:Elasticity",
         version=1,
-        seconds=0.2,
         fidelities={"default": {"refinement": 4}, "fast": {"refinement": 2}},
         samples=1000,
         test=200,
@@ -172,7 +168,6 @@ CATALOGUE: dict[str, Benchmark] = {
         about="Forced flow on a torus, viscosity 1e-5: ten frames of vorticity -> ten more, 64 x 64 points",
         solver="lrsa.solvers.navier_stokes:NavierStokes",
         version=1,
-        seconds=7.0,
         fidelities={
             "default": {"resolution": 256, "stride": 4},
             "fast": {"resolution": 128, "stride": 2},
@@ -214,7 +209,6 @@ CATALOGUE: dict[str, Benchmark] = {
         about="Transonic flow around deformed NACA-0012 airfoils: C-grid -> Mach number, 221 x 51 points",
         solver="lrsa.solvers.airfoil:Airfoil",
         version=1,
-        seconds=2.1,
         fidelities={"default": {"tolerance": 3e-6}, "fast": {"tolerance": 1e-4}},
         samples=1000,
         test=200,
@@ -251,7 +245,6 @@ CATALOGUE: dict[str, Benchmark] = {
         about="Steady flow through bent pipes: grid -> velocity along x, 129 x 129 points",
         solver="lrsa.solvers.pipe:Pipe",
         version=1,
-        seconds=0.7,
         fidelities={"default": {"elements": 64}, "fast": {"elements": 32}},
         samples=1000,
         test=200,
@@ -300,7 +293,6 @@ CATALOGUE: dict[str, Benchmark] = {
         about="Forging with a random die: its shape and a time -> places and displacements, 101 x 31 points",
         solver="lrsa.solvers.plasticity:Plasticity",
         version=1,
-        seconds=23.0,
         fidelities={
             "default": {},
             "fast": {"young": 12.5e3},
