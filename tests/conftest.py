@@ -8,6 +8,7 @@ import torch
 from hypothesis import settings
 from torch import Tensor, nn
 
+from lrsa import registry
 from lrsa.attention import Attention, LowRankSpatialAttention
 from lrsa.context import Context
 from lrsa.operator import LRSA
@@ -19,6 +20,12 @@ settings.load_profile("lrsa")
 @pytest.fixture(autouse=True)
 def _seed() -> None:
     torch.manual_seed(0)
+
+
+@pytest.fixture(autouse=True)
+def _own_registry(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Models that a test registers are gone after it."""
+    monkeypatch.setattr(registry, "_MODELS", dict(registry._MODELS))
 
 
 @dataclass(frozen=True)

@@ -35,12 +35,6 @@ class Mine(nn.Module):
         return self.net(torch.cat([x, f], dim=-1))
 
 
-@pytest.fixture
-def _own_registry(monkeypatch: pytest.MonkeyPatch) -> None:
-    """What a test registers is forgotten after it."""
-    monkeypatch.setattr(registry, "_MODELS", dict(registry._MODELS))
-
-
 def test_models_are_listed_in_order_and_lrsa_is_among_them() -> None:
     names = lrsa.list_models()
     assert "lrsa" in names
@@ -143,7 +137,6 @@ def test_the_shape_of_the_data_must_be_given() -> None:
         lrsa.create_model("lrsa", coord_dim=2, out_features=1)
 
 
-@pytest.mark.usefixtures("_own_registry")
 def test_a_registered_model_has_options_and_presets_like_any_other() -> None:
     lrsa.register("mine", Mine, {"broad": {**DATA, "breadth": 9}})
     assert "mine" in lrsa.list_models()
@@ -163,7 +156,6 @@ def test_a_registered_model_has_options_and_presets_like_any_other() -> None:
         lrsa.create_model("mine", preset="brood")
 
 
-@pytest.mark.usefixtures("_own_registry")
 def test_a_model_that_does_not_take_the_data_is_refused() -> None:
     def shapeless(coord_dim: int, depth: int = 2) -> nn.Module:
         return nn.Linear(coord_dim, depth)

@@ -1,7 +1,6 @@
 """Training: it learns, it is repeatable, it keeps its cases apart, and it takes every kind of data."""
 
 import json
-from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -38,7 +37,7 @@ from lrsa.data.prepare import Collator
 from lrsa.data.store import Dataset
 from lrsa.errors import Failure, LrsaError
 from lrsa.evaluation.evaluate import evaluate, predict_case
-from lrsa.registry import _MODELS, get, model_options
+from lrsa.registry import get, model_options
 from lrsa.training.checkpoint import STATE, load_progress
 from lrsa.training.config import DataConfig, RunConfig, TrainConfig
 from lrsa.training.fit import split_cases, surrogate_of, train_run
@@ -47,15 +46,6 @@ from lrsa.training.protocols import protocol
 
 pytest_plugins = ["small_runs"]
 pytestmark = pytest.mark.usefixtures("home")
-
-
-@pytest.fixture
-def registered() -> Iterator[None]:
-    """Models that a test registers are gone after it."""
-    before = dict(_MODELS)
-    yield
-    _MODELS.clear()
-    _MODELS.update(before)
 
 
 class PointMLP(nn.Module):
@@ -196,7 +186,6 @@ def test_without_validation_the_last_epoch_is_kept(data: Path) -> None:
     assert "validation" not in json.loads(Path("run/metrics.jsonl").read_text().splitlines()[0])
 
 
-@pytest.mark.usefixtures("registered")
 def test_where_no_validation_error_is_finite_the_last_epoch_is_kept(data: Path) -> None:
     class NanInValidation(PointMLP):
         def forward(self, x: Tensor, f: Tensor | None, context: Context) -> Tensor:
@@ -208,7 +197,6 @@ def test_where_no_validation_error_is_finite_the_last_epoch_is_kept(data: Path) 
     assert_bit_equal(weights(Path("run")), weights(Path("run"), "last"))
 
 
-@pytest.mark.usefixtures("registered")
 def test_a_loss_that_is_not_a_number_is_a_clear_failure(
     data: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -417,7 +405,6 @@ def test_a_model_that_cannot_go_by_chunks_is_refused_before_it_is_trained(
     assert not Path("run").exists()
 
 
-@pytest.mark.usefixtures("registered")
 def test_a_model_of_the_users_own_works_in_fit_and_in_the_command(
     data: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -434,7 +421,6 @@ def test_a_model_of_the_users_own_works_in_fit_and_in_the_command(
     assert "Channels of the hidden layer" in " ".join(capsys.readouterr().out.split())
 
 
-@pytest.mark.usefixtures("registered")
 def test_a_model_that_takes_parameters_from_the_context_gets_them_there() -> None:
     class Scaled(PointMLP):
         requires = frozenset({"globals"})
