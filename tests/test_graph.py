@@ -186,3 +186,9 @@ def test_a_model_says_which_edges_it_wants() -> None:
         edges = Collator.of(model, weights=False)([case]).context.edges
         assert edges is not None
         assert np.array_equal(edges.numpy(), connection.edges(case))
+
+
+@pytest.mark.parametrize("radius", [0.0, -1.0, float("nan")])
+def test_a_radius_that_joins_nothing_is_refused(radius: float) -> None:
+    with pytest.raises(LrsaError, match="joins no points"):
+        GNO(2, 0, 1, radius=radius)

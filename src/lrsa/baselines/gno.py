@@ -5,6 +5,7 @@ from torch import Tensor, nn
 
 from lrsa.baselines.graph import CHUNK, Cases, Graph, mlp, over_chunks, point_features
 from lrsa.context import Context
+from lrsa.errors import LrsaError
 
 
 class GNO(nn.Module):
@@ -46,6 +47,8 @@ class GNO(nn.Module):
         radius: float | None = None,
     ) -> None:
         super().__init__()
+        if radius is not None and not radius > 0:
+            raise LrsaError(f"a radius of {radius} joins no points: above 0, in the units of the coordinates")
         self.radius = radius
         self.coord_dim, self.in_features = coord_dim, in_features
         inputs = coord_dim + in_features
