@@ -136,7 +136,9 @@ def test_every_model_that_takes_a_grid_has_a_cost(name: str) -> None:
 def test_a_run_writes_table_figure_and_numbers(tmp_path: Path) -> None:
     said: list[str] = []
     plan = Plan([TINY], only=["lrsa", "transolver", "deeponet"], rounds=2, threads=(1,))
-    results = run_bench(plan, "lrsa bench", said.append)
+    kept: list[int] = []
+    results = run_bench(plan, "lrsa bench", said.append, lambda results: kept.append(len(results.rows)))
+    assert kept[-1] == len(results.rows)
     text = save(results, tmp_path).read_text()
     labels = [row.label for row in results.rows]
     assert labels == [

@@ -63,8 +63,10 @@ class Plan:
         )
 
 
-def run_bench(plan: Plan, command: str, say: Say) -> Results:
-    """Measure all that the plan asks for."""
+def run_bench(
+    plan: Plan, command: str, say: Say, keep: Callable[[Results], object] = lambda results: None
+) -> Results:
+    """Measure all that the plan asks for; `keep` gets what there is after every setting."""
     results = Results(command, versions(plan.device))
     for setting in plan.settings:
         deadline = time.perf_counter() + 60 * plan.minutes / len(plan.settings)
@@ -74,6 +76,7 @@ def run_bench(plan: Plan, command: str, say: Say) -> Results:
                 some = [one for one in admitted if threads == plan.threads[0] or one[0].model in TWINS]
                 say(f"{setting.name}, {precision}, {threads} threads: {len(some)} models take turns")
                 results.rows += _measure(plan, setting, precision, threads, some)
+        keep(results)
     return results
 
 

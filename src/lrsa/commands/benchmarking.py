@@ -22,7 +22,8 @@ def bench(
 ) -> None:
     """Measure the speed and memory of LRSA beside every model that takes the data, as ratios in one run.
 
-    Training step and inference at the paper's three efficiency settings; writes bench.md, .json and .png.
+    Training step and inference at the paper's three efficiency settings; writes bench.md, .json and .png,
+    anew after every setting.
 
     Args:
         only: Models, separated by commas (default: all).
@@ -56,7 +57,7 @@ def bench(
         minutes=minutes,
         compiled=compiled,
     )
-    path = save(run_bench(plan, _typed(given), console.print), out)
+    path = save(run_bench(plan, _typed(given), console.print, lambda results: save(results, out)), out)
     console.print(path.read_text())
     console.print(f"table: {path}\npicture: {path.with_suffix('.png')}")
 
