@@ -88,6 +88,9 @@ def test_what_is_trained_is_not_trained_again(home: Path) -> None:
     assert weights.stat().st_mtime_ns == before
     cells = json.loads((home / "out" / "table-standard-demo.json").read_text())["cells"]
     assert [cell["model"] for cell in cells] == ["deeponet", "lrsa"]
+    page = (home / "out" / "table-standard-demo.md").read_text()
+    assert "Not trained yet: backbone-f-fno" in page
+    assert "transolver-plus." in page
 
 
 @pytest.mark.parametrize(("threads", "words"), [(1, "on one thread"), (2, "on 2 threads")])

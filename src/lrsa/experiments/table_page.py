@@ -1,7 +1,7 @@
 """A table of models and benchmarks as a page, as numbers and as a picture."""
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -12,6 +12,7 @@ from matplotlib.ticker import LogLocator, NullLocator
 
 from lrsa.data.catalogue import get
 from lrsa.files import atomic
+from lrsa.registry import list_models
 from lrsa.report.figures import ACCENT, INK, SOFT, STYLE, WARM
 
 matplotlib.use("Agg")
@@ -107,7 +108,14 @@ def _page(
         lines += _section(name, scale, group)
         missing = [c for c in cells if c["benchmark"] == name and c["reason"]]
         lines += ["", *(f"- {c['model']}: {c['reason']}" for c in missing)] if missing else []
+        lines += _untrained({c["model"] for c in cells if c["benchmark"] == name})
     return "\n".join([*lines, "", f"Versions: {', '.join(f'{k} {v}' for k, v in versions.items())}.", ""])
+
+
+def _untrained(seen: Collection[str]) -> list[str]:
+    """The models that a table of several does not have yet."""
+    others = [name for name in list_models() if name not in seen]
+    return ["", f"Not trained yet: {', '.join(others)}."] if others and len(seen) > 1 else []
 
 
 def _section(name: str, scale: str, group: Sequence[Mapping[str, Any]]) -> list[str]:
