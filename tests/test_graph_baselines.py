@@ -136,6 +136,19 @@ def test_chunks_change_neither_fields_nor_gradients(name: str, monkeypatch: pyte
     assert all(close(a, b) for a, b in zip(*results, strict=True))
 
 
+def test_a_graph_too_large_to_train_on_is_refused_with_the_number(monkeypatch: pytest.MonkeyPatch) -> None:
+    x, f, edges = cloud(60, 0)
+    model, context = build(GRAPH_MODELS["mesh-graph-net"]), Context(edges=torch.from_numpy(edges))
+    kept = 3 * edges.shape[1] * 16 * 8  # two steps and the encoder, width 16, double precision
+    monkeypatch.setattr("lrsa.baselines.graph.memory", lambda: kept)
+    assert model(x[None], f[None], context).requires_grad
+    monkeypatch.setattr("lrsa.baselines.graph.memory", lambda: kept - 1)
+    with pytest.raises(LrsaError, match=rf"{edges.shape[1]} edges in training take .* GB, this machine has"):
+        model(x[None], f[None], context)
+    with torch.no_grad():
+        model(x[None], f[None], context)
+
+
 def test_neighbour_sums_are_the_adjacency_matrix_and_their_gradients_its_transpose() -> None:
     edges = torch.from_numpy(cloud(30, 0)[2])
     edges = edges[:, (edges[1] != 3) & (edges[0] != 5)]  # a point that gets nothing, one that gives nothing

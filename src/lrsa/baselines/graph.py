@@ -10,6 +10,7 @@ serial additions, neither forward nor backward, and no (E, d) array in a plain n
 """
 
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import pairwise
@@ -23,6 +24,7 @@ from torch.utils.checkpoint import checkpoint
 
 from lrsa.context import Context
 from lrsa.errors import LrsaError
+from lrsa.machine import memory
 from lrsa.operator import check_points
 
 CHUNK = 2**24
@@ -165,6 +167,18 @@ def point_features(x: Tensor, f: Tensor | None, coord_dim: int, in_features: int
     """[x, f] (B, N, p + c), or a refusal of other channels than the model was made for."""
     check_points(x, f, coord_dim, in_features)
     return x if f is None else torch.cat([x, f], dim=-1)
+
+
+def check_memory(kept: int, what: str, device: torch.device) -> None:
+    """Refuse to keep more bytes for the backward pass than there are, before the system kills the process."""
+    if device.type != "cpu" or not torch.is_grad_enabled():
+        return
+    with suppress(AttributeError, ValueError):
+        if kept > memory():
+            raise LrsaError(
+                f"{what} take {kept / 1e9:.1f} GB, this machine has {memory() / 1e9:.1f} GB."
+                " Use smaller batches, fewer points or a narrower model"
+            )
 
 
 def over_chunks(part: Callable[[slice], Tensor], count: int, chunk: int) -> list[Tensor]:

@@ -2,7 +2,6 @@
 
 import ctypes
 import multiprocessing
-import os
 import resource
 import sys
 from contextlib import suppress
@@ -16,6 +15,7 @@ from lrsa.bench.flops import forward_flops
 from lrsa.bench.settings import Entrant, Setting
 from lrsa.bench.timing import Runner
 from lrsa.errors import LrsaError
+from lrsa.machine import memory
 
 SHARE = 0.75
 """Of the machine's memory, what one model may take."""
@@ -72,8 +72,8 @@ def probe(
 def _child(
     answer: Connection, entrant: Entrant, setting: Setting, device: str, precision: str, threads: int
 ) -> None:
-    total = os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
-    resource.setrlimit(resource.RLIMIT_DATA, (int(SHARE * total), int(SHARE * total)))
+    most = int(SHARE * memory())
+    resource.setrlimit(resource.RLIMIT_DATA, (most, most))
     torch.set_num_threads(threads)
     with suppress(AttributeError):
         # Else it stays in holes of the heap, and the same steps need more one time and less another.

@@ -18,6 +18,7 @@ from pathlib import Path
 from typing import Any
 
 from lrsa.errors import LrsaError
+from lrsa.machine import memory
 
 TIMEOUT, SLOWEST = 120.0, 1e6
 """A file may take so many seconds, and another for every so many bytes."""
@@ -176,6 +177,5 @@ def _limit_memory() -> None:
     with contextlib.suppress(ImportError, ValueError, OSError, AttributeError):
         import resource
 
-        memory = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
         _, hard = resource.getrlimit(resource.RLIMIT_AS)
-        resource.setrlimit(resource.RLIMIT_AS, (max(memory // 2, 4 << 30), hard))
+        resource.setrlimit(resource.RLIMIT_AS, (max(memory() // 2, 4 << 30), hard))
