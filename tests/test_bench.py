@@ -155,6 +155,22 @@ def test_a_run_writes_table_figure_and_numbers(tmp_path: Path) -> None:
     assert said
 
 
+def test_a_run_of_one_setting_leaves_the_others_in_the_files(tmp_path: Path) -> None:
+    def measured(name: str, step: float, command: str, version: str = "1") -> Results:
+        row = Row(name, "lrsa", "", 8, "fp32", 1, Probe(), Times([step / 2], [step], [step], [1e9]))
+        return Results({name: command}, {"torch": version}, [row], [(f"{name}, fp32", "fno", "no grid")])
+
+    save(measured("a", 1.0, "first"), tmp_path)
+    save(measured("b", 2.0, "second"), tmp_path)
+    text = save(measured("a", 3.0, "third"), tmp_path).read_text()
+    kept = Results.load(tmp_path / "bench.json")
+    assert {row.setting: row.step for row in kept.rows} == {"a": 3.0, "b": 2.0}
+    assert kept.left_out == [("b, fp32", "fno", "no grid"), ("a, fp32", "fno", "no grid")]
+    assert "b: `second`; a: `third`" in text
+    save(measured("b", 4.0, "fourth", version="2"), tmp_path)  # times of two versions are not one table
+    assert [row.step for row in Results.load(tmp_path / "bench.json").rows] == [4.0]
+
+
 def test_what_does_not_run_is_listed_with_the_reason() -> None:
     cloud = Setting("tiny", 50, 16, 2, 1, 1)
     results = run_bench(
@@ -225,7 +241,7 @@ def test_every_bar_names_a_setting_and_models_that_run_there() -> None:
     for bar in BARS:
         labels = {entrant.label for entrant in entrants(SETTINGS[bar.setting])}
         assert {f"lrsa{bar.suffix}", f"transolver{bar.suffix}"} <= labels
-        assert bar.line(Results("", {}), "fp32", 2) is None
+        assert bar.line(Results({}, {}), "fp32", 2) is None
 
 
 def row(setting: str, label: str, step: float = 1.0, flops: int = 50, peak: int = 100) -> Row:
@@ -236,7 +252,7 @@ def row(setting: str, label: str, step: float = 1.0, flops: int = 50, peak: int 
 
 def bar_lines(step: float, peak: int) -> list[str | None]:
     """The rows of all bars where LRSA takes so many seconds and bytes, and Transolver 1 and 100."""
-    results = Results("", {})
+    results = Results({}, {})
     for setting in ("airfoil", "shapenet-car"):
         for suffix in ("", " (same size)"):
             results.rows.append(row(setting, f"lrsa{suffix}", step, 100, peak))

@@ -62,7 +62,4 @@ def _names(rows: list[Row]) -> list[str]:
 
 
 def _colours(rows: list[Row]) -> list[str]:
-    return [
-        ACCENT if r.label.startswith("lrsa") else WARM if r.label.startswith("transolver") else SOFT
-        for r in rows
-    ]
+    return [{"lrsa": ACCENT, "transolver": WARM}.get(r.label.split()[0], SOFT) for r in rows]

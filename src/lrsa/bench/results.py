@@ -1,7 +1,9 @@
 """What a benchmark measured, and the bars that it is held against."""
 
+import json
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
+from pathlib import Path
 from statistics import median
 
 from lrsa.bench.memory import Probe
@@ -47,13 +49,34 @@ class Row:
 
 @dataclass
 class Results:
-    """A run."""
+    """A run, or several of different settings."""
 
-    command: str
+    commands: dict[str, str]
+    """The command that measured a setting."""
     versions: dict[str, str]
     rows: list[Row] = field(default_factory=list)
     left_out: list[tuple[str, str, str]] = field(default_factory=list)
     """(setting, and precision where there are several; model; reason)."""
+
+    @staticmethod
+    def load(path: Path) -> "Results":
+        """What was written as JSON."""
+        kept = json.loads(path.read_text())
+        rows = [
+            Row(**{**row, "probe": Probe(**row["probe"]), "times": Times(**row["times"])})
+            for row in kept["rows"]
+        ]
+        return Results(kept["commands"], kept["versions"], rows, [(a, b, c) for a, b, c in kept["left_out"]])
+
+    def beside(self, earlier: "Results") -> "Results":
+        """This run, and of an earlier one with the same versions the settings that this one did not have."""
+        others = set(earlier.commands) - set(self.commands) if earlier.versions == self.versions else set()
+        return Results(
+            {name: earlier.commands[name] for name in earlier.commands if name in others} | self.commands,
+            self.versions,
+            [row for row in earlier.rows if row.setting in others] + self.rows,
+            [one for one in earlier.left_out if one[0].partition(",")[0] in others] + self.left_out,
+        )
 
     def find(self, setting: str, label: str, precision: str, threads: int) -> Row | None:
         wanted = (setting, label, precision, threads)

@@ -5,6 +5,7 @@ import os
 import platform
 import time
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 
@@ -42,7 +43,7 @@ class Plan:
     device: str = "cpu"
     precisions: Sequence[str] = ("fp32",)
     minutes: float = 10.0
-    """LRSA and Transolver always run, other models while the time of their setting lasts."""
+    """LRSA and Transolver always run, other models while the time of the settings so far lasts."""
     compiled: bool = False
     """Also LRSA with compiled blocks."""
 
@@ -67,22 +68,29 @@ def run_bench(
     plan: Plan, command: str, say: Say, keep: Callable[[Results], object] = lambda results: None
 ) -> Results:
     """Measure all that the plan asks for; `keep` gets what there is after every setting."""
-    results = Results(command, versions(plan.device))
-    for setting in plan.settings:
-        deadline = time.perf_counter() + 60 * plan.minutes / len(plan.settings)
+    results = Results({}, versions(plan.device))
+    start = time.perf_counter()
+    for i, setting in enumerate(plan.settings, start=1):
+        results.commands[setting.name] = command
+        deadline = start + 60 * plan.minutes * i / len(plan.settings)
         for precision in plan.precisions:
             admitted = _admit(plan, setting, precision, deadline, results, say)
             for threads in plan.threads:
                 some = [one for one in admitted if threads == plan.threads[0] or one[0].model in TWINS]
-                say(f"{setting.name}, {precision}, {threads} threads: {len(some)} models take turns")
+                say(f"{setting.name}, {precision}, --threads {threads}: {len(some)} models take turns")
                 results.rows += _measure(plan, setting, precision, threads, some)
         keep(results)
     return results
 
 
 def save(results: Results, out: Path) -> Path:
-    """bench.md, bench.json and bench.png in the folder `out`; the path of the first."""
+    """bench.md, bench.json and bench.png in the folder `out`; the path of the first.
+
+    What is there of other settings, with the same versions, stays.
+    """
     out.mkdir(parents=True, exist_ok=True)
+    with suppress(FileNotFoundError, KeyError, ValueError):
+        results = results.beside(Results.load(out / "bench.json"))
     with atomic(out / "bench.json") as temporary:
         temporary.write_text(json.dumps(asdict(results), indent=1) + "\n")
     with atomic(out / "bench.md") as temporary:

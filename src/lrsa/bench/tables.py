@@ -12,12 +12,13 @@ def markdown(results: Results) -> str:
     lines = [
         "# Speed and memory",
         "",
-        f"`{results.command}`; {versions}. Times are the best of interleaved rounds in one process, +x % says"
-        " how far the median round is above it; ratios are of the best. A training step is forward, backward"
-        " and optimiser (fused AdamW) on one synthetic case. Operations are by formula from the layer shapes,"
-        " a step three times the forward pass. The share is of the rate of one matrix product (N × d) (d × d)"
-        " in the model's own turns, d its width. Peak memory is what two training steps need beyond the"
-        " loaded model, in a process of their own that gives back at once what it frees.",
+        f"{_commands(results)}; {versions}. Times are the best of interleaved rounds in one process, +x %"
+        " says how far the median round is above it; ratios are of the best. A training step is forward,"
+        " backward and optimiser (fused AdamW) on one synthetic case. Operations are by formula from the"
+        " layer shapes, a step three times the forward pass. The share is of the rate of one matrix"
+        " product (N × d) (d × d) in the model's own turns, d its width. Peak memory is what two training"
+        " steps need beyond the loaded model, in a process of their own that gives back at once what it"
+        " frees.",
         "",
         "![Step time and peak memory relative to Transolver](bench.png)",
         "",
@@ -35,6 +36,17 @@ def markdown(results: Results) -> str:
             *_left_out(results),
         ]
     return "\n".join(lines) + "\n"
+
+
+def _commands(results: Results) -> str:
+    """One command, or each with its settings."""
+    every = dict.fromkeys(results.commands.values())
+    if len(every) == 1:
+        return f"`{next(iter(every))}`"
+    return "; ".join(
+        f"{', '.join(name for name, one in results.commands.items() if one == command)}: `{command}`"
+        for command in every
+    )
 
 
 def _left_out(results: Results) -> Iterator[str]:

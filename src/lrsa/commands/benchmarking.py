@@ -28,7 +28,7 @@ def bench(
     Args:
         only: Models, separated by commas (default: all).
         settings: Of navier-stokes (4096 points), airfoil (11271) and shapenet-car (32186), those to run,
-            separated by commas (default: all).
+            separated by commas (default: all); the others in the files stay as they are.
         rounds: Rounds in which the models take turns; the best of each counts.
         threads: CPU threads, separated by commas; the first for all models, others for LRSA and Transolver.
         device: cpu, cuda, ...
@@ -65,7 +65,9 @@ def bench(
 def _typed(given: Mapping[str, Any]) -> str:
     """The command with the options that are not the default ones."""
     usual = inspect.signature(bench).parameters
-    options = [(name, value) for name, value in given.items() if value != usual[name].default]
-    return " ".join(
-        ["lrsa bench", *(f"--{name}" if value is True else f"--{name} {value}" for name, value in options)]
-    )
+    typed = ["lrsa bench"]
+    for name, value in given.items():
+        if value != usual[name].default:
+            words = f"{value:g}" if isinstance(value, float) else str(value)
+            typed.append(f"--{name}" if value is True else f"--{name} {words}")
+    return " ".join(typed)
