@@ -78,6 +78,7 @@ Capture = pytest.CaptureFixture[str]
         ("predict nowhere case.npz --out o.npz", "nowhere is not a run: it has no config.json"),
         ("predict nowhere", "lrsa predict needs INPUT and --out PATH"),
         ("resume", "lrsa resume needs RUN"),
+        ("export somewhere", "lrsa export needs --format {torch,onnx}"),
     ],
 )
 def test_what_was_mistyped_is_named(capsys: Capture, typed: str, words: str) -> None:

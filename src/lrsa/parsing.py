@@ -189,7 +189,7 @@ def _choice(found: re.Match[str], text: str) -> str:
 
 
 def _missing(found: re.Match[str], text: str) -> str:
-    needed = re.findall(r"(?:^|\(required\) )(--[\w.-]+ [A-Z]+|[A-Z]+)\b", found[2])
+    needed = re.findall(r"(?:^|\(required\) )(--[\w.-]+ (?:[A-Z]+|\{.*?\})|[A-Z]+)(?!\w)", found[2])
     return f"{found[1]} needs {' and '.join(needed)}."
 
 
