@@ -1,5 +1,6 @@
 """The edges of a case: by hand on tiny meshes, by brute force on point clouds, the same bits from disk."""
 
+from itertools import pairwise
 from pathlib import Path
 
 import numpy as np
@@ -13,6 +14,9 @@ from lrsa.data.graph import Connection, MeshEdges, NearestGraph, RadiusGraph, ba
 from lrsa.data.pointset import PointSet
 from lrsa.data.prepare import Collator
 from lrsa.errors import LrsaError
+from lrsa.mesh.building import build_case
+from lrsa.mesh.cells import FACES
+from lrsa.mesh.recipe import RawCase, Recipe
 from lrsa.neighbours import near_edges, pooling_levels
 
 
@@ -48,11 +52,37 @@ def test_a_quadrilateral_has_no_diagonal_and_a_tetrahedron_has_six_edges() -> No
     assert pairs(space) == {(a, b) for a in range(4) for b in range(4) if a != b}
 
 
-@pytest.mark.parametrize(("count", "edges"), [(5, 8), (6, 9), (8, 12)])
-def test_polyhedra_satisfy_eulers_formula(count: int, edges: int) -> None:
+@pytest.mark.parametrize(("count", "kind"), [(4, 10), (5, 14), (6, 13), (8, 12)])
+def test_the_edges_of_a_polyhedron_are_those_of_its_faces(count: int, kind: int) -> None:
     found = MeshEdges(self_loops=False).edges(mesh(count, 3, [list(range(count))]))
-    assert found.shape[1] == 2 * edges
-    assert np.bincount(found[1]).min() >= 3
+    assert pairs(found) == both(*((a, b) for face in FACES[kind] for a, b in pairwise((*face, face[0]))))
+
+
+@pytest.mark.parametrize("bend", [0.0, 0.1])
+@pytest.mark.parametrize("angle", [0.0, 0.7])
+def test_quadrilaterals_stored_in_space_have_no_diagonals(bend: float, angle: float) -> None:
+    """In a plane of coordinates, in any other plane, and on a curved surface."""
+    a, b = (c.ravel() for c in np.meshgrid(np.arange(4.0), np.arange(4.0), indexing="ij"))
+    turn = np.array([[np.cos(angle), 0, -np.sin(angle)], [0, 1, 0], [np.sin(angle), 0, np.cos(angle)]])
+    x = np.stack([a, b, bend * np.sin(a) * b], axis=1) @ turn
+    first = [4 * i + j for i in range(3) for j in range(3)]
+    mesh = PointSet(x, cells=np.array([[k, k + 4, k + 5, k + 1] for k in first]))
+    assert np.array_equal(MeshEdges().edges(mesh), MeshEdges().edges(PointSet(x, grid=(4, 4))))
+
+
+@pytest.mark.parametrize(("kind", "corners"), [(22, 3), (23, 4), (28, 4), (34, 3)])
+def test_quadratic_cells_in_the_plane_are_joined_along_their_boundary(kind: int, corners: int) -> None:
+    """VTK numbers the corners first, then the midpoints, then the centre if there is one."""
+    count = 2 * corners + (kind in (28, 34))
+    x = np.zeros((count, 3))
+    turn = 2 * np.pi * np.arange(corners) / corners
+    x[:corners, 0], x[:corners, 1] = np.cos(turn), np.sin(turn)
+    x[corners : 2 * corners] = (x[:corners] + np.roll(x[:corners], -1, axis=0)) / 2
+    raw = RawCase(Path("one"), x, {}, {}, np.arange(count)[None], np.array([kind]))
+    edges = MeshEdges(self_loops=False).edges(build_case(raw, Recipe()))
+    half = np.linalg.norm(x[0] - x[1]) / 2
+    assert np.allclose(np.linalg.norm(x[edges[0]] - x[edges[1]], axis=1), half)
+    assert edges.shape[1] == 4 * corners
 
 
 def test_a_hexahedron_is_the_grid_of_two_points_an_axis() -> None:

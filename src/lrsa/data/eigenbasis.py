@@ -20,13 +20,12 @@ from lrsa.data.pointset import PointSet
 from lrsa.data.store import data_home
 from lrsa.errors import LrsaError
 from lrsa.files import atomic
+from lrsa.mesh.cells import are_flat
 
 VERSION = "1"
 NEIGHBOURS = 30
 SHIFT = -1e-8
 """Just below the spectrum, which starts at zero: the shifted operator is positive definite."""
-FLAT = 0.05
-"""Cells of four points in space are quadrilaterals where 6 V / L³ is below this (regular tetrahedra: 0.7)."""
 
 
 def eigenbasis(case: PointSet, modes: int) -> np.ndarray:
@@ -98,7 +97,7 @@ def simplices(points: np.ndarray, cells: np.ndarray) -> np.ndarray:
     if counts.max() == 3:
         return triangles
     fours = cells[counts == 4][:, :4]
-    if points.shape[1] == 3 and not _flat(points[fours]):
+    if points.shape[1] == 3 and not are_flat(points[fours]):
         if len(triangles):
             raise LrsaError(
                 "no eigenfunctions for triangles and tetrahedra in one mesh. Leave out the triangles"
@@ -161,12 +160,6 @@ def _signs(functions: np.ndarray) -> np.ndarray:
     """(K,) such that the entry of largest size becomes positive."""
     peak = np.abs(functions).argmax(axis=0)
     return np.where(functions[peak, np.arange(functions.shape[1])] < 0, -1.0, 1.0)
-
-
-def _flat(corners: np.ndarray) -> bool:
-    edges = corners[:, 1:] - corners[:, :1]
-    longest = np.linalg.norm(edges, axis=-1).max(axis=1)
-    return bool(np.median(np.abs(np.linalg.det(edges)) / np.maximum(longest, 1e-300) ** 3) < FLAT)
 
 
 def _manifold_dim(case: PointSet) -> int:

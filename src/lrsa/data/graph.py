@@ -15,21 +15,16 @@ from lrsa.data.pointset import PointSet
 from lrsa.data.store import data_home
 from lrsa.errors import LrsaError
 from lrsa.files import atomic
+from lrsa.mesh.cells import EDGES, are_flat
 from lrsa.neighbours import near_edges
 
-VERSION = 1
+VERSION = 2
 """Part of every key: raised when a graph of the same case would come out different."""
 
-POLYHEDRA: dict[int, tuple[tuple[int, int], ...]] = {
-    4: ((0, 1), (0, 2), (0, 3), (1, 2), (1, 3), (2, 3)),
-    5: ((0, 1), (1, 2), (2, 3), (3, 0), (0, 4), (1, 4), (2, 4), (3, 4)),
-    6: ((0, 1), (1, 2), (2, 0), (3, 4), (4, 5), (5, 3), (0, 3), (1, 4), (2, 5)),
-    8: (
-        *((0, 1), (1, 2), (2, 3), (3, 0), (4, 5), (5, 6), (6, 7), (7, 4)),
-        *((0, 4), (1, 5), (2, 6), (3, 7)),
-    ),
-}
-"""Edges of the tetrahedron, pyramid, wedge and hexahedron, in the node order of VTK."""
+POLYHEDRA = {4: EDGES[10], 5: EDGES[14], 6: EDGES[13], 8: EDGES[12]}
+"""Edges of the tetrahedron, pyramid, wedge and hexahedron, by their numbers of points."""
+PLANAR = 1e-6
+"""Of the largest extent, what the smallest may be in a plane: meshes in a plane are often stored in space."""
 
 
 class Connection(Protocol):
@@ -52,7 +47,7 @@ class MeshEdges:
 
     def edges(self, points: PointSet) -> np.ndarray:
         if points.cells is not None:
-            pairs = cell_edges(points.cells, points.x.shape[1])
+            pairs = cell_edges(points.cells, points.x)
         elif points.grid is not None:
             pairs = grid_edges(points.grid)
         else:
@@ -63,7 +58,7 @@ class MeshEdges:
         return np.stack([key % len(points), key // len(points)])
 
     def depends_on(self, points: PointSet) -> tuple[object, ...]:
-        return (points.x.shape, points.grid, points.cells)
+        return (points.x.shape, points.grid) if points.cells is None else (points.x, points.cells)
 
 
 @dataclass(frozen=True)
@@ -119,24 +114,28 @@ def batch_edges(cases: Sequence[np.ndarray], padded: int) -> np.ndarray:
     return np.concatenate([edges + b * padded for b, edges in enumerate(cases)], axis=1)
 
 
-def cell_edges(cells: np.ndarray, dim: int) -> np.ndarray:
+def cell_edges(cells: np.ndarray, x: np.ndarray) -> np.ndarray:
     """(2, n) every edge of every cell (C, k) once per cell, in one direction.
 
-    Cells of up to three points, and all cells in the plane, are polygons; in space four points are a
-    tetrahedron, five a pyramid, six a wedge and eight a hexahedron.
+    Cells of up to three points, all cells in a plane of coordinates, and cells of four points that lie flat
+    are polygons; else four points are a tetrahedron, five a pyramid, six a wedge and eight a hexahedron.
     """
     cells, parts = np.asarray(cells), [np.zeros((2, 0), np.int64)]
+    extent = np.ptp(x, axis=0)
+    planar = x.shape[1] < 3 or extent.min() <= PLANAR * extent.max()
     counts = (cells >= 0).sum(axis=1)
     for count in np.unique(counts[counts > 1]).tolist():
         nodes = cells[counts == count, :count]
-        if dim > 2 and count > 3 and count not in POLYHEDRA:
+        if planar or count < 4 or (count == 4 and are_flat(x[nodes])):
+            pairs = [(i, (i + 1) % count) for i in range(count)]
+        elif count in POLYHEDRA:
+            pairs = POLYHEDRA[count]
+        else:
             raise LrsaError(
                 f"cells of {count} points have no known edges in space. Use --model gno"
                 " --model.radius R, or a model without edges"
             )
-        polygon = [(i, (i + 1) % count) for i in range(count)]
-        pairs = np.array(POLYHEDRA[count] if dim > 2 and count > 3 else polygon)
-        parts.append(nodes[:, pairs].reshape(-1, 2).T)
+        parts.append(nodes[:, np.array(pairs)].reshape(-1, 2).T)
     return np.concatenate(parts, axis=1)
 
 

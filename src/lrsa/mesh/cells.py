@@ -1,6 +1,11 @@
-"""VTK's cells: which points make their faces and edges."""
+"""VTK's cells: which points make their faces and edges, and which of them lie flat."""
 
 from collections.abc import Sequence
+
+import numpy as np
+
+FLAT = 0.05
+"""Cells of four points in space are quadrilaterals where 6 V / L³ is below this (regular tetrahedra: 0.7)."""
 
 TETRA = ((0, 1, 3), (1, 2, 3), (2, 0, 3), (0, 2, 1))
 HEXAHEDRON = ((0, 4, 7, 3), (1, 2, 6, 5), (0, 1, 5, 4), (3, 7, 6, 2), (0, 3, 2, 1), (4, 5, 6, 7))
@@ -38,3 +43,20 @@ RINGS |= {28: RINGS[23], 34: RINGS[22]}
 LINES = {3: (0, 1), 21: (0, 1)}
 DIMENSIONS = {**dict.fromkeys((1, 2), 0), **dict.fromkeys(LINES, 1), **dict.fromkeys((*RINGS, 7), 2)}
 DIMENSIONS |= dict.fromkeys(FACES, 3)
+
+
+def around(cells: np.ndarray, types: np.ndarray) -> np.ndarray:
+    """The cells (C, k) of these VTK types, the points of flat ones along their boundary, without centres."""
+    ordered = np.array(cells)
+    for kind in set(RINGS) & set(np.unique(types).tolist()):
+        mine, ring = types == kind, list(RINGS[kind])
+        ordered[mine] = -1
+        ordered[mine, : len(ring)] = cells[mine][:, ring]
+    return ordered
+
+
+def are_flat(corners: np.ndarray) -> bool:
+    """Whether most of these cells of four points (C, 4, 3) are quadrilaterals, not tetrahedra."""
+    edges = corners[:, 1:] - corners[:, :1]
+    longest = np.linalg.norm(edges, axis=-1).max(axis=1)
+    return bool(np.median(np.abs(np.linalg.det(edges)) / np.maximum(longest, 1e-300) ** 3) < FLAT)
