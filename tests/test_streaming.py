@@ -182,6 +182,15 @@ def test_no_points_or_features_of_others_are_refused(points: int, features: int)
         lrsa.stream(make_operator(), given.x[:, :points], given.f[:, :features], chunk=4)
 
 
+@pytest.mark.parametrize("name", ["mask", "weights", "basis"])
+@pytest.mark.parametrize("count", [8, 13, 24])
+def test_a_context_of_other_points_is_refused(name: str, count: int) -> None:
+    given = make_points(1, 12)
+    other = torch.ones(1, count, dtype=torch.bool if name == "mask" else torch.float64)
+    with pytest.raises(LrsaError, match=rf"{name} of \(1, {count}\): not the same points"):
+        lrsa.stream(make_operator(), given.x, given.f, Context(**{name: other}), chunk=4)
+
+
 @pytest.mark.parametrize("local", ["depthwise", "conv"])
 def test_a_model_with_a_convolution_refuses_to_stream(local: Any) -> None:
     model, points = make_operator(local=local), make_points(1, 12)

@@ -44,6 +44,12 @@ def cut(x: Tensor, f: Tensor | None, context: Context | None, chunk: int) -> lis
         there = "nothing" if f is None else tuple(f.shape)
         raise LrsaError(f"x is of shape {tuple(x.shape)} and f of {there}: not the same points, or none")
     context = (context or Context()).normalised()
+    for name in ("mask", "weights", "basis"):
+        given: Tensor | None = getattr(context, name)
+        if given is not None and given.shape[:2] != x.shape[:2]:
+            raise LrsaError(
+                f"x is of shape {tuple(x.shape)} and {name} of {tuple(given.shape)}: not the same points"
+            )
     xs = x.split(chunk, dim=1)
     fs = [None] * len(xs) if f is None else f.split(chunk, dim=1)
     contexts = [context.at(slice(start, start + chunk)) for start in range(0, x.shape[1], chunk)]
