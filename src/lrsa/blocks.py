@@ -9,6 +9,7 @@ from typing import Any
 
 import torch
 from torch import Tensor, nn
+from torch.nn.modules.batchnorm import _BatchNorm
 from torch.utils.checkpoint import checkpoint
 
 
@@ -24,9 +25,13 @@ def compile_blocks(model: nn.Module, backend: str = "inductor") -> nn.Module:
 
 
 def checkpoint_blocks(model: nn.Module) -> nn.Module:
-    """Keep only the input of each repeated layer for the backward pass, and compute the rest again there."""
+    """Keep only the input of each repeated layer for the backward pass, and compute the rest again there.
+
+    Layers with running statistics stay as they are: computing them again would count every batch twice.
+    """
     for block in repeated(model):
-        block.forward = partial(checkpoint, block.forward, use_reentrant=False)
+        if not any(isinstance(part, _BatchNorm) and part.track_running_stats for part in block.modules()):
+            block.forward = partial(checkpoint, block.forward, use_reentrant=False)
     return model
 
 

@@ -7,6 +7,7 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 from lrsa.bench.results import Results, Row
+from lrsa.files import atomic
 from lrsa.report.figures import ACCENT, SOFT, STYLE, WARM
 
 matplotlib.use("Agg")
@@ -29,7 +30,8 @@ def draw(results: Results, path: Path) -> None:
             _steps(panels[0, column], here, reference)
             _peaks(panels[1, column], here, reference)
             panels[0, column].set_title(f"{setting}, {threads} thread{'s' if threads > 1 else ''}")
-        figure.savefig(path)
+        with atomic(path) as temporary:
+            figure.savefig(temporary, format="png")
 
 
 def _steps(axes: Axes, rows: list[Row], reference: Row | None) -> None:
@@ -43,6 +45,8 @@ def _steps(axes: Axes, rows: list[Row], reference: Row | None) -> None:
 
 
 def _peaks(axes: Axes, rows: list[Row], reference: Row | None) -> None:
+    if reference and not reference.probe.peak:
+        reference = None
     unit = reference.probe.peak if reference else 1e6
     rows = sorted((r for r in rows if r.probe.peak), key=lambda r: -r.probe.peak)
     axes.barh(_names(rows), [r.probe.peak / unit for r in rows], color=_colours(rows))

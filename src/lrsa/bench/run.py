@@ -19,6 +19,7 @@ from lrsa.bench.tables import markdown
 from lrsa.bench.timing import Runner, interleave
 from lrsa.errors import LrsaError, nearest
 from lrsa.files import atomic
+from lrsa.training.fit import check_device
 
 PRECISIONS = ("fp32", "bf16", "fp16")
 PATIENCE = 240.0
@@ -56,8 +57,7 @@ class Plan:
                     raise LrsaError(
                         f'no {what} "{name}".{nearest(name, known)} There are: {", ".join(known)}'
                     )
-        if torch.device(device).type == "cuda" and not torch.cuda.is_available():
-            raise LrsaError("there is no CUDA device here. Use --device cpu")
+        check_device(device)
         usual = PRECISIONS if torch.device(device).type == "cuda" else ("fp32",)
         return Plan(
             [SETTINGS[name] for name in settings or SETTINGS], precisions=precisions or usual, device=device
@@ -89,7 +89,7 @@ def save(results: Results, out: Path) -> Path:
     What is there of other settings, with the same versions, stays.
     """
     out.mkdir(parents=True, exist_ok=True)
-    with suppress(FileNotFoundError, KeyError, ValueError):
+    with suppress(FileNotFoundError, KeyError, TypeError, ValueError):
         results = results.beside(Results.load(out / "bench.json"))
     with atomic(out / "bench.json") as temporary:
         temporary.write_text(json.dumps(asdict(results), indent=1) + "\n")

@@ -98,6 +98,7 @@ def _line(row: Row, reference: Row | None) -> str:
     label = row.label
     if row.compile_seconds is not None:
         label += f" in {row.compile_seconds:.0f} s"
+    theirs = reference.probe.peak if reference else 0
     cells = [
         label,
         row.size,
@@ -109,7 +110,7 @@ def _line(row: Row, reference: Row | None) -> str:
         f"{1e3 * min(row.times.inference):.0f}",
         f"{row.share:.2f}",
         f"{row.probe.peak / 1e6:.0f}" if row.probe.peak else "-",
-        f"{row.probe.peak / reference.probe.peak:.2f}" if row.probe.peak and reference else "-",
+        f"{row.probe.peak / theirs:.2f}" if row.probe.peak and theirs else "-",
         ", ".join(name.removeprefix("_scaled_dot_product_") for name in row.probe.kernels) or "-",
     ]
     return f"| {' | '.join(cells)} |"

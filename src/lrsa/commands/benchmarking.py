@@ -26,7 +26,7 @@ def bench(
     anew after every setting.
 
     Args:
-        only: Models, separated by commas (default: all).
+        only: Models, separated by commas (default: all). The table of a setting is always that of one run.
         settings: Of navier-stokes (4096 points), airfoil (11271) and shapenet-car (32186), those to run,
             separated by commas (default: all); the others in the files stay as they are.
         rounds: Rounds in which the models take turns; the best of each counts.
@@ -47,6 +47,8 @@ def bench(
         counts = [int(word) for word in words(threads)]
     except ValueError:
         raise LrsaError(f"--threads takes numbers separated by commas, not {threads}") from None
+    if not counts:
+        raise LrsaError("--threads needs a number")
     for count in counts:
         at_least(1, threads=count)
     plan = replace(

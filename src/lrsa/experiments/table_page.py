@@ -99,8 +99,8 @@ def _page(
         " published smaller, so the parameters differ (`--matched` chooses the width that makes them equal)."
         " *backbone-X* is our backbone with that mixer; the others have their own published skeleton. A step"
         " is the time of one training step divided by LRSA's, the two taking turns in one process on"
-        f" {many}, the fastest of five each. Waiting is the share of the training steps that was spent on"
-        " loading and batching data. One seed: differences of a few percent mean nothing.",
+        f" {many}, the fastest of five each. Waiting is the share of the training steps in which the"
+        " model waited for its batch. One seed: differences of a few percent mean nothing.",
         "",
         *([f"![error of every model]({stem}.png)"] if _worth_a_picture(cells) else []),
     ]
