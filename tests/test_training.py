@@ -405,6 +405,24 @@ def test_a_model_that_cannot_go_by_chunks_is_refused_before_it_is_trained(
     assert not Path("run").exists()
 
 
+@pytest.mark.parametrize("option", ["checkpoint", "compile"])
+def test_an_option_that_would_do_nothing_is_refused(data: Path, option: str) -> None:
+    with pytest.raises(LrsaError, match=f"--train.{option} does nothing in chunks"):
+        lrsa.fit(data, out="run", chunk=7, **{option: True}, options={"width": 16, "depth": 1, "heads": 2})
+    with pytest.raises(LrsaError, match=f'"deeponet" has no repeated layers for --train.{option}'):
+        lrsa.fit(data, "deeponet", out="run", **{option: True}, options={"width": 16})
+    assert not Path("run").exists()
+
+
+def test_a_case_too_large_to_train_on_is_refused_before_there_is_a_run(
+    data: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("lrsa.baselines.graph.memory", lambda: 1000)
+    with pytest.raises(LrsaError, match="edges in training take at least"):
+        lrsa.fit(data, "mesh-graph-net", out="run", options={"width": 8, "depth": 1})
+    assert not Path("run").exists()
+
+
 def test_a_model_of_the_users_own_works_in_fit_and_in_the_command(
     data: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

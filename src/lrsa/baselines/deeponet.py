@@ -48,6 +48,11 @@ class DeepONet(nn.Module):
         sensors: int = 0,
     ) -> None:
         super().__init__()
+        if branch_depth < 1 or trunk_depth < 1 or sensors < 0:
+            raise LrsaError(
+                f"branch_depth {branch_depth} and trunk_depth {trunk_depth} must be at least 1,"
+                f" sensors {sensors} at least 0"
+            )
         self.coord_dim, self.in_features, self.out_features = coord_dim, in_features, out_features
         self.width, self.sensors = width, sensors
         hidden = [width] * (branch_depth - 1)

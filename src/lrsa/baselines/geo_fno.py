@@ -59,6 +59,8 @@ class GeoFNO(nn.Module):
     ) -> None:
         super().__init__()
         _check(coord_dim, modes, grid, deformation_width)
+        if version not in VERSIONS or not box[0] < box[1]:
+            raise LrsaError(f'no version "{version}" or no box {box}: v1 or v2, a lower and an upper end')
         self.coord_dim, self.in_features, self.box, self.code_dim = coord_dim, in_features, box, code_dim
         self.requires = frozenset({"globals"} if code_dim else ())
         self.fourier = Fourier(modes, grid, exact=VERSIONS[version].exact)
@@ -228,9 +230,9 @@ def _check(coord_dim: int, modes: tuple[int, ...], grid: tuple[int, ...], deform
             f"Geo-FNO on {coord_dim} coordinates needs modes and grid for each, two at least,"
             f" not {modes} and {grid}. For example modes=(6, 6, 6), grid=(16, 16, 16) in space"
         )
-    if any(2 * m > n for m, n in zip(modes, grid, strict=True)):
+    if any(m < 1 or 2 * m > n for m, n in zip(modes, grid, strict=True)):
         raise LrsaError(
-            f"a grid of {grid} has no {modes} modes on each side. Take at least two points a mode"
+            f"a grid of {grid} has no {modes} modes on each side. Take one or more, and two points for each"
         )
     if deformation_width % 4:
         raise LrsaError(f"deformation_width {deformation_width} is not a multiple of 4")

@@ -16,8 +16,8 @@ class GNO(nn.Module):
 
     The kernels are never formed. The last layer of the MLP, K, is linear, so it can wait until the sum over
     the edges is taken:  Σ_j K(a_ij) h_j = K(Σ_j a_ij ⊗ h_j), with a_ij the last hidden layer at edge (j, i).
-    That takes d² / k times less memory, k the channels of a_ij, and about as many times fewer products as
-    there are neighbours.
+    With D neighbours and k channels of a_ij that takes D d / (D + d) times fewer products, and d² / k times
+    less memory where there are at least d neighbours.
     Anandkumar et al., Neural Operator: Graph Kernel Network, 2020; parity with the elasticity script of
     github.com/neuraloperator/Geo-FNO, whose kernel sees the coordinates only (its data has no features).
 

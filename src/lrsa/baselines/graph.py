@@ -1,12 +1,12 @@
-"""Message passing in plain torch, and the neighbour search behind it.
+"""Message passing in plain torch.
 
 A batch of B cases is one disjoint graph over its real points, edges sorted by target. The two primitives
 
-    gather  (n, d) -> (E, d)   the value at one end of every edge
-    sum     (n, d) -> (n, d)   over the incoming edges of every point
+    sum      (n, d) -> (n, d)   over the sources of every point
+    collect  (E, d) -> (n, d)   over the incoming edges of every point
 
-are each other's transposes, so their gradients are sums over edges sorted by the other end: no atomic or
-serial additions, neither forward nor backward, and no (E, d) array in a plain neighbourhood sum.
+need no atomic or serial additions, forward or backward: the gradient of a sum is the sum over the edges
+sorted by source, that of a collection takes the value at the target. A sum makes no (E, d) array.
 """
 
 from collections.abc import Callable, Sequence
@@ -16,8 +16,10 @@ from functools import cached_property
 from itertools import pairwise
 from typing import Any
 
+import numpy as np
 import torch
 import torch.nn.functional as F
+from scipy import sparse
 from torch import Tensor, nn
 from torch.autograd.function import once_differentiable
 from torch.utils.checkpoint import checkpoint
@@ -57,8 +59,14 @@ class Graph:
     @cached_property
     def transposed(self) -> tuple[Tensor, Tensor]:
         """Targets ordered by source, and where each source starts."""
-        order = torch.argsort(self.source, stable=True)
-        return self.target[order], _segments(self.source, self.points)[1]
+        starts = _segments(self.source, self.points)[1]
+        if self.source.device.type != "cpu":
+            return self.target[torch.argsort(self.source, stable=True)], starts
+        # The transpose of a sparse matrix is a counting sort, which torch does not have.
+        ends, there = self.starts.new_full((1,), len(self.source)), np.ones(len(self.source), bool)
+        rows = (there, self.source.numpy(), torch.cat([self.starts, ends]).numpy())
+        matrix = sparse.csr_array(rows, (self.points, self.points)).tocsc()
+        return torch.from_numpy(matrix.indices.astype(np.int64)), starts
 
 
 class _NeighbourSum(torch.autograd.Function):
@@ -127,9 +135,13 @@ class Cases:
     def graph(self, context: Context, who: str) -> Graph:
         """`Context.edges` among the real points."""
         edges: Tensor = context.need("edges", who)
+        if edges.ndim != 2 or len(edges) != 2:
+            raise LrsaError(f"edges are (2, E), sources and targets, not of shape {tuple(edges.shape)}")
         total = self.shape[0] * self.shape[1]
         if edges.numel() and not 0 <= int(edges.min()) <= int(edges.max()) < total:
             raise LrsaError(f"an edge leaves the {total} points of the batch. Build the edges for this batch")
+        if not bool((edges[0] // self.shape[1] == edges[1] // self.shape[1]).all()):
+            raise LrsaError("an edge joins two cases of the batch. Build the edges of every case by itself")
         if self.mask is None:
             return Graph(edges, total)
         real = self.mask.flatten()
@@ -171,12 +183,12 @@ def point_features(x: Tensor, f: Tensor | None, coord_dim: int, in_features: int
 
 def check_memory(kept: int, what: str, device: torch.device) -> None:
     """Refuse to keep more bytes for the backward pass than there are, before the system kills the process."""
-    if device.type != "cpu" or not torch.is_grad_enabled():
+    if device.type != "cpu":
         return
     with suppress(AttributeError, ValueError):
         if kept > memory():
             raise LrsaError(
-                f"{what} take {kept / 1e9:.1f} GB, this machine has {memory() / 1e9:.1f} GB."
+                f"{what} take at least {kept / 1e9:.1f} GB, this machine has {memory() / 1e9:.1f} GB."
                 " Use smaller batches, fewer points or a narrower model"
             )
 

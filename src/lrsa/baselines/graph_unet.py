@@ -22,7 +22,7 @@ class GraphUNet(nn.Module):
     """Encoder, L levels down by random pooling, L levels up by nearest neighbours, decoder.
 
     down   h^{k+1} = ReLU(Norm(Conv(h^k at the kept points)))       widths w, 2w, 4w ...
-    up     g^{k}   = ReLU(Norm(Conv([g^{k+1} at the nearest kept point, h^k])))
+    up     g^{k}   = ReLU(Norm(Conv([g^{k+1} at the nearest kept point, h^k])))     no ReLU at the finest
 
     with the graph convolution of `GraphSAGE`. The finest graph is `Context.edges`; every coarser one keeps a
     share of the points and joins those within a radius. The published code draws the kept points anew in
@@ -36,7 +36,7 @@ class GraphUNet(nn.Module):
         out_features: Output fields o per point.
         width: Channels w of the finest level; each coarser one has twice as many.
         code: Channels between the MLPs and the graph convolutions.
-        radii: Radius of the graph of every coarser level.
+        radii: Radius of the graph of every coarser level, in the coordinates that the model sees.
         pool_ratio: Share of the points that a level keeps.
         neighbours: Most neighbours of a point on the coarser levels.
         encoder_hidden: Hidden widths of the encoder.
@@ -63,6 +63,11 @@ class GraphUNet(nn.Module):
         residual: bool = False,
     ) -> None:
         super().__init__()
+        if not 0 < pool_ratio <= 1 or not radii or not all(radius > 0 for radius in radii):
+            raise LrsaError(
+                f"pool_ratio {pool_ratio} and radii {radii} make no coarser levels: a share above 0 and up to"
+                " 1, and one radius above 0 or more"
+            )
         self.coord_dim, self.in_features, self.residual = coord_dim, in_features, residual
         self.pooling = Pooling(pool_ratio, radii, neighbours)
         widths = [width * 2**k for k in range(len(radii) + 1)]
@@ -74,7 +79,7 @@ class GraphUNet(nn.Module):
         self.up = nn.ModuleList(SAGEConv(widths[k] + widths[k + 1], ups[k]) for k in range(len(radii)))
         self.down_norms = nn.ModuleList(GraphNorm(w) if norm else _NoNorm() for w in widths)
         self.up_norms = nn.ModuleList(GraphNorm(w) if norm else _NoNorm() for w in ups)
-        self.decoder = mlp(code if radii else width, *decoder_hidden, out_features)
+        self.decoder = mlp(code, *decoder_hidden, out_features)
 
     def forward(self, x: Tensor, f: Tensor | None = None, context: Context | None = None) -> Tensor:
         """x (B, N, p), f (B, N, c) or None -> u (B, N, o)."""

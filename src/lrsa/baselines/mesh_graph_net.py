@@ -6,6 +6,9 @@ from torch import Tensor, nn
 from lrsa.baselines.graph import CHUNK, Cases, Graph, check_memory, mlp, over_chunks, point_features
 from lrsa.context import Context
 
+KEPT = 4
+"""Numbers per edge and channel that a step keeps where nothing is recomputed."""
+
 
 class MeshGraphNet(nn.Module):
     """Points v and edges e with states of their own, updated in turn by residual MLPs.
@@ -18,7 +21,8 @@ class MeshGraphNet(nn.Module):
     edge length of the case. The architecture is that of Pfaff, Fortunato, Sanchez-Gonzalez, Battaglia,
     ICLR 2021, for one static map: no online normaliser (ℓ takes its place on the edges), coordinates
     among the point features, no noise, no world edges. Of E edges every step keeps (E, width) numbers for
-    the backward pass (8 GB in all for 32 k points of 32 neighbours); the rest is recomputed in chunks.
+    the backward pass (8 GB in all for 32 k points of 32 neighbours), and where they are more than one
+    chunk recomputes the rest.
 
     Args:
         coord_dim: Coordinates p per point.
@@ -49,8 +53,10 @@ class MeshGraphNet(nn.Module):
         v = self.encode_points(cases.pack(point_features(x, f, self.coord_dim, self.in_features)))
         geometry = edge_geometry(cases.pack(x), graph, cases.counts)
         count, chunk = len(geometry), max(1, CHUNK // self.width)
-        kept = (len(self.steps) + 1) * count * self.width * x.element_size()
-        check_memory(kept, f"MeshGraphNet's states of {count:,} edges in training", x.device)
+        if torch.is_grad_enabled():
+            each = 1 if count > chunk else KEPT
+            kept = each * (len(self.steps) + 1) * count * self.width * x.element_size()
+            check_memory(kept, f"MeshGraphNet's states of {count:,} edges in training", x.device)
         e = torch.cat(over_chunks(lambda rows: self.encode_edges(geometry[rows]), count, chunk))
         for step in self.steps:
             e, v = step(e, v, graph)

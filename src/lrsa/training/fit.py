@@ -12,7 +12,7 @@ import numpy as np
 import torch
 from torch import nn
 
-from lrsa.blocks import checkpoint_blocks, compile_blocks
+from lrsa.blocks import checkpoint_blocks, compile_blocks, repeated
 from lrsa.console import bar, console
 from lrsa.data.catalogue import Benchmark, Scale, get
 from lrsa.data.making import make_dataset
@@ -92,7 +92,7 @@ def prepare(
     """Make the data if need be, settle every choice, and write the configuration of the run."""
     _check_names(train, option_names(TrainConfig), "training")
     _check_names(options, model_options(model), f'the model "{model}"')
-    _check_device(device)
+    check_device(device)
     if threads is not None and threads < 1:
         raise LrsaError(f"--threads must be at least 1, not {threads}")
     run = out or Path("runs") / f"{Path(data).stem}-{model}"
@@ -244,7 +244,7 @@ def _matched(config: RunConfig, of_lrsa: Mapping[str, Any]) -> RunConfig:
 
 
 def _check_data(model: nn.Module, config: RunConfig, cases: Selection) -> None:
-    """Refuse a model that needs what the data does not have, and say what to use instead."""
+    """Refuse a model that needs what the data does not have, or that cannot do what is asked of it."""
     case, needs = cases[0], requirements(model)
     if "grid" in needs and (case.grid is None or len(case.grid) != 2):
         form = next((name for name in ("local", "structured") if config.options.get(name)), None)
@@ -255,6 +255,11 @@ def _check_data(model: nn.Module, config: RunConfig, cases: Selection) -> None:
     if "time" in needs and config.schema.protocol != "time-conditioned":
         who = f'the model "{config.model}" needs a time'
         raise LrsaError(f"{who}, and {config.schema.name} has none. Use --model.time False")
+    for name in ("checkpoint", "compile"):
+        if getattr(config.train, name) and config.train.chunk is not None:
+            raise LrsaError(f"--train.{name} does nothing in chunks of points. Leave it or --train.chunk out")
+        if getattr(config.train, name) and not repeated(model):
+            raise LrsaError(f'"{config.model}" has no repeated layers for --train.{name}. Leave it out')
 
 
 def _check_first_step(surrogate: Surrogate, config: RunConfig) -> None:
@@ -265,11 +270,12 @@ def _check_first_step(surrogate: Surrogate, config: RunConfig) -> None:
     how = protocol(config.schema.protocol)
     if not how.examples(training[0]):
         raise LrsaError(f"{config.data.path} has no frames to learn")
-    batch = Collator.of(surrogate.model, config.train.weights)([how.example(training[0], 0)])
-    # Noise that is drawn in training stops the chunks. (Norms over a batch need more than this one case.)
+    first = [how.example(training[i], 0) for i in range(min(config.train.batch_size, len(training)))]
+    batch = Collator.of(surrogate.model, config.train.weights)(first)
+    # Noise that is drawn in training stops the chunks. (Norms over a batch may need more than a first one.)
     surrogate.train(config.train.chunk is not None)
-    with torch.no_grad():
-        how.loss(surrogate, batch, case_loss(config.train))
+    # With gradients: what is too large to train on is refused before there is a run.
+    how.loss(surrogate, batch, case_loss(config.train))
 
 
 def _check_sizes(options: Mapping[str, Any]) -> None:
@@ -290,7 +296,8 @@ def _check_names(given: Mapping[str, Any], known: Any, what: str) -> None:
             raise LrsaError(f'{what} has no option "{name}".{nearest(name, known)}')
 
 
-def _check_device(device: str) -> None:
+def check_device(device: str) -> None:
+    """Refuse a device that is not there."""
     try:
         torch.zeros(1, device=device).cpu()
     except (RuntimeError, AssertionError) as error:
