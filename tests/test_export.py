@@ -255,6 +255,16 @@ def test_the_page_speaks_of_every_model() -> None:
     assert set(promised()) == set(lrsa.list_models())
 
 
+def test_fixed_sensors_fix_the_points(tmp_path: Path) -> None:
+    data, options = write(tmp_path / "g.h5", grid_cases(3)), {"width": 8, "sensors": len(grid_cases(1)[0])}
+    lrsa.fit(data, model="deeponet", out="run", epochs=1, options=options)
+    assert export_run(Path("run"), "torch").difference < 1e-5
+    program = torch.export.load("run/model.pt2").module()
+    assert (
+        program(x=torch.rand(3, options["sensors"], 2), f=torch.rand(3, options["sensors"], 1)).shape[0] == 3
+    )
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize("model", sorted(promised()))
 def test_every_model_is_exported_or_refused_as_the_page_says(tmp_path: Path, model: str) -> None:

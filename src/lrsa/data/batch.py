@@ -2,7 +2,7 @@
 
 import queue
 import threading
-from collections.abc import Callable, Generator, Sequence
+from collections.abc import Callable, Generator, Iterable, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -57,7 +57,7 @@ def collate(cases: Sequence[PointSet], weights: bool = False) -> Batch:
     u = _stack(cases, "u", longest)
     if mask is not None and u is not None:
         known = mask[..., None].expand(*mask.shape, u.shape[-1]) & (True if known is None else known)
-    measures = _stack(cases, "weights", longest) if weights and not _uniform(cases) else None
+    measures = _stack(cases, "weights", longest) if weights and not evenly_weighted(cases) else None
     time = _stack(cases, "time", longest)
     context = Context(
         mask=mask,
@@ -133,5 +133,6 @@ def pad(value: np.ndarray, longest: int, axis: int) -> np.ndarray:
     return np.pad(value, widths)
 
 
-def _uniform(cases: Sequence[PointSet]) -> bool:
+def evenly_weighted(cases: Iterable[PointSet]) -> bool:
+    """Whether no case has weights that differ from point to point."""
     return all(case.weights is None or np.ptp(case.weights) <= 1e-6 * case.weights.max() for case in cases)

@@ -12,7 +12,7 @@ import torch
 from torch import Tensor, nn
 
 from lrsa.context import Context
-from lrsa.data.batch import collate
+from lrsa.data.batch import evenly_weighted
 from lrsa.data.store import Dataset, Selection
 from lrsa.errors import LrsaError
 from lrsa.training.config import RunConfig
@@ -61,12 +61,15 @@ class Signature:
                 " fixed program can. `lrsa predict` runs it"
             )
         grid = _cases(config)[0].grid if "grid" in needs else None
-        points: str | int = "N" if grid is None else math.prod(grid)
+        sensors = int(getattr(surrogate.model, "sensors", 0))
+        points: str | int = math.prod(grid) if grid is not None else sensors or "N"
         features, parameters = len(normaliser.f_shift), len(normaliser.g_shift)
         eigenfunctions = max(int(getattr(part, "eigenfunctions", 0)) for part in surrogate.model.modules())
         shapes: dict[str, Shape] = {"x": ("B", points, len(normaliser.x_shift))}
         shapes |= {"f": ("B", points, features)} if features else {}
-        shapes |= {"weights": ("B", points)} if config.train.weights and _weighted(config) else {}
+        shapes |= (
+            {"weights": ("B", points)} if config.train.weights and not evenly_weighted(_cases(config)) else {}
+        )
         shapes |= {"globals": ("B", parameters)} if parameters else {}
         shapes |= {"time": ("B",)} if config.schema.protocol == "time-conditioned" else {}
         shapes |= {"basis": ("B", points, eigenfunctions)} if eigenfunctions else {}
@@ -130,8 +133,3 @@ def _cases(config: RunConfig) -> Selection:
         )
     data = Dataset(path, "train")
     return Selection(data, range(min(config.data.samples or len(data), len(data))), config.data.stride)
-
-
-def _weighted(config: RunConfig) -> bool:
-    """Whether the run saw weights that differ from point to point."""
-    return any(collate([case], weights=True).context.weights is not None for case in _cases(config))
