@@ -24,6 +24,7 @@ from torch import Tensor
 
 import lrsa
 from lrsa.console import bar
+from lrsa.files import atomic
 from lrsa.streaming import CHUNK
 
 SIZES = (10_000, 30_000, 100_000, 300_000, 1_000_000, 3_000_000, 10_000_000)
@@ -43,6 +44,7 @@ def main() -> None:
         torch.manual_seed(0)
         print(json.dumps(PARTS[options.part](options.chunk)))
         return
+    options.out.mkdir(parents=True, exist_ok=True)
     file = options.out / "scaling.json"
     measured: dict[str, Any] = json.loads(file.read_text()) if file.exists() else {}
     with bar("scaling") as advance:
@@ -50,8 +52,10 @@ def main() -> None:
             advance(i, len(options.only), part)
             if part not in measured:
                 measured[part] = in_fresh_process(part, options.threads, options.chunk)
-                file.write_text(json.dumps(measured, indent=1) + "\n")
-            (options.out / "scaling.md").write_text(page(measured))
+                with atomic(file) as temporary:
+                    temporary.write_text(json.dumps(measured, indent=1) + "\n")
+            with atomic(options.out / "scaling.md") as temporary:
+                temporary.write_text(page(measured))
             draw(measured, options.out / "scaling.png")
         advance(len(options.only), len(options.only), "done")
 
@@ -61,7 +65,7 @@ def in_fresh_process(part: str, threads: int, chunk: int) -> dict[str, Any]:
     # Threads that wait sleep: waiting must not count as processor time.
     environment = os.environ | {"OMP_WAIT_POLICY": "passive"}
     told = subprocess.run(command, check=True, stdout=subprocess.PIPE, text=True, env=environment).stdout
-    return json.loads(told) | {"threads": threads, "chunk": chunk, "load": round(os.getloadavg()[0], 1)}
+    return {"threads": threads, "chunk": chunk, "load": round(os.getloadavg()[0], 1)} | json.loads(told)
 
 
 def inference(points: int, chunk: int) -> dict[str, float]:
@@ -108,12 +112,13 @@ def streamed_against_whole(chunk: int) -> dict[str, float]:
 
 def gradient_against_whole(chunk: int) -> dict[str, float]:
     """The relative difference of the gradient in all parameters at 5000 points in chunks of 700."""
+    chunk = 700
     model, x, f, u = problem(5000)
     parameters = list(model.parameters())
     whole = torch.autograd.grad(relative(model(x, f), u), parameters)
-    chunked = torch.autograd.grad(relative(lrsa.stream(model, x, f, chunk=700), u), parameters)
+    chunked = torch.autograd.grad(relative(lrsa.stream(model, x, f, chunk=chunk), u), parameters)
     flat = [torch.cat([g.flatten() for g in gradients]) for gradients in (chunked, whole)]
-    return {"relative": float(relative(*flat))} | about()
+    return {"relative": float(relative(*flat)), "chunk": chunk} | about()
 
 
 PARTS: dict[str, Callable[[int], dict[str, float]]] = {

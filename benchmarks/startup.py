@@ -32,6 +32,7 @@ def main() -> None:
     parser.add_argument("--rounds", type=int, default=7)
     parser.add_argument("--out", type=Path, default=Path("results"))
     options = parser.parse_args()
+    options.out.mkdir(parents=True, exist_ok=True)
     for command in COMMANDS.values():
         cost(command)  # the first start fills the cache of the disk
     rounds = [{name: cost(command) for name, command in COMMANDS.items()} for _ in range(options.rounds)]
