@@ -3,8 +3,8 @@
     python benchmarks/startup.py [--rounds 7] [--out results]
 
 `import lrsa` alone loads nothing yet; the operator needs torch. Each is a fresh process, the four taking
-turns; the best of the rounds counts. On a shared machine seconds of
-waiting count little; processor seconds (user and system) are given beside them.
+turns; the best of the rounds counts. On a shared machine seconds of waiting count little; processor seconds
+(user and system) are given beside them.
 """
 
 import argparse
@@ -59,7 +59,7 @@ def page(best: dict[str, Cost], rounds: int) -> str:
     lines = [
         "# Start-up",
         "",
-        f"`python benchmarks/startup.py`: fresh processes by turns, the best of {rounds};"
+        f"`python benchmarks/startup.py --rounds {rounds}`: fresh processes by turns, the best of {rounds};"
         f" lrsa {version('lrsa')}, torch {version('torch')}, Python {platform.python_version()},"
         f" {os.cpu_count()} shared cores, load {os.getloadavg()[0]:.1f}.",
         "",
