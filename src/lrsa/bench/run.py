@@ -19,7 +19,7 @@ from lrsa.bench.tables import markdown
 from lrsa.bench.timing import Runner, interleave
 from lrsa.errors import LrsaError, nearest
 from lrsa.files import atomic
-from lrsa.training.fit import check_device
+from lrsa.machine import check_device
 
 PRECISIONS = ("fp32", "bf16", "fp16")
 PATIENCE = 240.0

@@ -21,6 +21,7 @@ from lrsa.data.prepare import Collator
 from lrsa.data.store import Dataset, Selection, is_path
 from lrsa.errors import LrsaError, nearest
 from lrsa.evaluation.ranges import Ranges
+from lrsa.machine import check_device
 from lrsa.matching import matched_width, parameter_count
 from lrsa.registry import create_model, model_options
 from lrsa.training.checkpoint import Progress
@@ -270,7 +271,8 @@ def _check_first_step(surrogate: Surrogate, config: RunConfig) -> None:
     how = protocol(config.schema.protocol)
     if not how.examples(training[0]):
         raise LrsaError(f"{config.data.path} has no frames to learn")
-    first = [how.example(training[i], 0) for i in range(min(config.train.batch_size, len(training)))]
+    cases = [training[i] for i in range(min(config.train.batch_size, len(training)))]
+    first = [how.example(case, 0) for case in cases if how.examples(case)]
     batch = Collator.of(surrogate.model, config.train.weights)(first)
     # Noise that is drawn in training stops the chunks. (Norms over a batch may need more than a first one.)
     surrogate.train(config.train.chunk is not None)
@@ -294,13 +296,3 @@ def _check_names(given: Mapping[str, Any], known: Any, what: str) -> None:
     for name in given:
         if name not in known:
             raise LrsaError(f'{what} has no option "{name}".{nearest(name, known)}')
-
-
-def check_device(device: str) -> None:
-    """Refuse a device that is not there."""
-    try:
-        torch.zeros(1, device=device).cpu()
-    except (RuntimeError, AssertionError) as error:
-        raise LrsaError(
-            f'the device "{device}" is not to be had here: {str(error).splitlines()[0]}'
-        ) from error
