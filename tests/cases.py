@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 from hypothesis import strategies as st
 
-from lrsa.data.pointset import Names, PointSet
+from lrsa.pointset import Names, PointSet
 
 OPTIONAL = ("f", "u_mask", "weights", "surface", "globals", "cells", "times", "time")
 NAMES = Names(("x", "y"), ("a", "b"), ("p", "T"), ("Re",), {"p": "Pa", "T": "K", "Re": "1"})

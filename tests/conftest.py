@@ -8,10 +8,10 @@ import torch
 from hypothesis import settings
 from torch import Tensor, nn
 
-from lrsa import registry
-from lrsa.attention import Attention, LowRankSpatialAttention
 from lrsa.context import Context
-from lrsa.operator import LRSA
+from lrsa.models import registry
+from lrsa.models.attention import Attention, LowRankSpatialAttention
+from lrsa.models.operator import LRSA
 
 settings.register_profile("lrsa", deadline=None, derandomize=True, max_examples=25)
 settings.load_profile("lrsa")

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 from torch import nn
 
-from lrsa.attention import Attention, LowRankSpatialAttention
+from lrsa.models.attention import Attention, LowRankSpatialAttention
 
 
 def literal_mixer(mixer: LowRankSpatialAttention, h: np.ndarray, weights: np.ndarray) -> np.ndarray:

@@ -13,10 +13,10 @@ from safetensors.torch import load_file
 from torch import Tensor
 
 import lrsa
-from lrsa.cli import main
-from lrsa.data.pointset import Names, PointSet
+from lrsa.cli.program import main
 from lrsa.data.store import Schema
 from lrsa.data.writing import write_dataset
+from lrsa.pointset import Names, PointSet
 
 SIDE = 8
 NAMES = Names(("x", "y"), ("a",), ("p",), units={"x": "m", "y": "m", "a": "1", "p": "Pa"})

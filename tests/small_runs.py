@@ -7,7 +7,7 @@ import pytest
 import torch
 from small import WORDS, grid_cases, write
 
-from lrsa.cli import main
+from lrsa.cli.program import main
 
 
 @pytest.fixture

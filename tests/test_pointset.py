@@ -9,8 +9,8 @@ from cases import NAMES, OPTIONAL, make_case
 from hypothesis import given
 from hypothesis import strategies as st
 
-from lrsa.data.pointset import PointSet
 from lrsa.errors import LrsaError
+from lrsa.pointset import PointSet
 
 
 @pytest.mark.parametrize(

@@ -17,10 +17,10 @@ from torch import Tensor
 from torch.testing import assert_close
 
 import lrsa
-from lrsa.cli import main
+from lrsa.cli.program import main
 from lrsa.evaluation.evaluate import evaluate, predict_case
-from lrsa.registry import DATA_ARGUMENTS
-from lrsa.training.protocols import protocol
+from lrsa.models.registry import DATA_ARGUMENTS
+from lrsa.objectives.protocols import protocol
 
 pytest_plugins = ["small_runs"]
 pytestmark = pytest.mark.usefixtures("home")

@@ -27,7 +27,7 @@ def commands() -> list[list[str]]:
 
 def run(words: list[str], folder: Path) -> None:
     program, *rest = words
-    start = {"python": [sys.executable], "lrsa": [sys.executable, "-m", "lrsa.cli"]}[program]
+    start = {"python": [sys.executable], "lrsa": [sys.executable, "-m", "lrsa"]}[program]
     rest = [str(ROOT / word) if word.startswith("docs/") else word for word in rest]
     environment = {**os.environ, "LRSA_HOME": str(folder / "home"), "OMP_NUM_THREADS": "1"}
     done = subprocess.run(

@@ -9,46 +9,46 @@ Names are imported when first used, so that a program pays only for what it need
 import importlib
 from typing import TYPE_CHECKING, Any
 
+from lrsa.version import __version__ as __version__
+
 if TYPE_CHECKING:
-    from lrsa.attention import LowRankSpatialAttention as LowRankSpatialAttention
     from lrsa.context import Context as Context
-    from lrsa.data.pointset import Names as Names
-    from lrsa.data.pointset import PointSet as PointSet
     from lrsa.data.store import open_dataset as open_dataset
     from lrsa.data.writing import write_dataset as write_dataset
     from lrsa.errors import LrsaError as LrsaError
-    from lrsa.operator import LRSA as LRSA
-    from lrsa.operator import NeuralOperator as NeuralOperator
-    from lrsa.registry import create_model as create_model
-    from lrsa.registry import list_models as list_models
-    from lrsa.registry import register as register
-    from lrsa.streaming import stream as stream
-    from lrsa.template import LowRankMix as LowRankMix
-    from lrsa.template import Partial as Partial
+    from lrsa.models.attention import LowRankSpatialAttention as LowRankSpatialAttention
+    from lrsa.models.operator import LRSA as LRSA
+    from lrsa.models.operator import NeuralOperator as NeuralOperator
+    from lrsa.models.registry import create_model as create_model
+    from lrsa.models.registry import list_models as list_models
+    from lrsa.models.registry import register as register
+    from lrsa.models.template import LowRankMix as LowRankMix
+    from lrsa.models.template import Partial as Partial
+    from lrsa.pointset import Names as Names
+    from lrsa.pointset import PointSet as PointSet
+    from lrsa.streaming.stream import stream as stream
+    from lrsa.surrogate.surrogate import Surrogate as Surrogate
+    from lrsa.surrogate.surrogate import load as load
     from lrsa.training.fit import fit as fit
-    from lrsa.training.surrogate import Surrogate as Surrogate
-    from lrsa.training.surrogate import load as load
-
-__version__ = "0.1.0"
 
 _HOMES = {
-    "LowRankSpatialAttention": "attention",
+    "LowRankSpatialAttention": "models.attention",
     "Context": "context",
-    "Names": "data.pointset",
-    "PointSet": "data.pointset",
+    "Names": "pointset",
+    "PointSet": "pointset",
     "open_dataset": "data.store",
     "write_dataset": "data.writing",
     "LrsaError": "errors",
-    "LRSA": "operator",
-    "NeuralOperator": "operator",
-    "create_model": "registry",
-    "list_models": "registry",
-    "register": "registry",
-    "stream": "streaming",
-    "Surrogate": "training.surrogate",
-    "load": "training.surrogate",
-    "LowRankMix": "template",
-    "Partial": "template",
+    "LRSA": "models.operator",
+    "NeuralOperator": "models.operator",
+    "create_model": "models.registry",
+    "list_models": "models.registry",
+    "register": "models.registry",
+    "stream": "streaming.stream",
+    "Surrogate": "surrogate.surrogate",
+    "load": "surrogate.surrogate",
+    "LowRankMix": "models.template",
+    "Partial": "models.template",
     "fit": "training.fit",
 }
 

@@ -116,7 +116,7 @@ def write_data() -> None:
 
 def plans() -> dict[str, tuple[str, str, dict[str, Any]]]:
     """Every run: its model, its data, its options."""
-    from lrsa.registry import get, list_models, model_options
+    from lrsa.models.registry import get, list_models, model_options
 
     made: dict[str, tuple[str, str, dict[str, Any]]] = {}
     for model in list_models():
@@ -130,7 +130,7 @@ def plans() -> dict[str, tuple[str, str, dict[str, Any]]]:
 
 def record_run(name: str, model: str, data: str, options: dict[str, Any]) -> dict[str, Any]:
     from lrsa.evaluation.evaluate import evaluate, predict_case
-    from lrsa.training.protocols import protocol
+    from lrsa.objectives.protocols import protocol
 
     run = HERE / "runs" / name
     path = HERE / "data" / f"{data}.h5"

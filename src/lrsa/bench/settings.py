@@ -8,12 +8,12 @@ from typing import Any
 import numpy as np
 from torch import nn
 
-from lrsa.blocks import checkpoint_blocks, compile_blocks
 from lrsa.data.batch import Batch
-from lrsa.data.pointset import PointSet
 from lrsa.data.prepare import Collator
 from lrsa.errors import LrsaError, nearest
-from lrsa.registry import create_model, get, list_models, model_options
+from lrsa.models.registry import create_model, get, list_models, model_options
+from lrsa.pointset import PointSet
+from lrsa.training.repeated_layers import checkpoint_blocks, compile_blocks
 
 RANK = 64
 """M of LRSA and Transolver in all three settings, whatever their presets say."""

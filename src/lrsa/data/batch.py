@@ -11,7 +11,7 @@ import torch
 from torch import Tensor
 
 from lrsa.context import Context
-from lrsa.data.pointset import PointSet
+from lrsa.pointset import PointSet
 
 AHEAD = 4
 """Batches that are read while the model works."""

@@ -18,12 +18,12 @@ from pathlib import Path
 
 import numpy as np
 
-from lrsa.data.catalogue import Benchmark, get
-from lrsa.data.pointset import Names, PointSet
 from lrsa.data.store import Dataset, Schema
 from lrsa.data.writing import write_dataset
 from lrsa.errors import LrsaError
 from lrsa.files import alone, atomic
+from lrsa.pointset import Names, PointSet
+from lrsa.problems.catalogue import Benchmark, get
 
 BLOCK = 8
 """Cases that a worker makes and leaves at a time."""
@@ -88,7 +88,7 @@ def _earlier(path: Path, schema: Schema) -> dict[str, Dataset]:
     if not path.exists():
         return {}
     have = {split: Dataset(path, split) for split in ("train", "test")}
-    if any(part.schema.to_json() != schema.to_json() for part in have.values()):
+    if any(part.schema.origin() != schema.origin() for part in have.values()):
         raise LrsaError(
             f"{path} was made with other settings or by another version. Remove it, or name another --out"
         )

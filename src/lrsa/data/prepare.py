@@ -9,9 +9,9 @@ from torch import nn
 
 from lrsa.context import Context
 from lrsa.data.batch import Batch, collate, pad
-from lrsa.data.eigenbasis import eigenbasis
-from lrsa.data.graph import batch_edges, case_edges, connection
-from lrsa.data.pointset import PointSet
+from lrsa.geometry.eigenbasis import eigenbasis
+from lrsa.geometry.graphs import batch_edges, case_edges, connection
+from lrsa.pointset import PointSet
 
 
 @dataclass(frozen=True)

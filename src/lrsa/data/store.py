@@ -15,15 +15,15 @@ import json
 import os
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
 import h5py
 import numpy as np
 
-from lrsa.data.pointset import Names, PointSet
 from lrsa.errors import LrsaError
+from lrsa.pointset import Names, PointSet
 
 FORMAT, VERSION = "lrsa-pointsets", 1
 PER_POINT = ("x", "f", "u", "u_mask", "weights", "surface")
@@ -44,6 +44,14 @@ class Schema:
 
     def to_json(self) -> str:
         return json.dumps(asdict(self), sort_keys=True)
+
+    def origin(self) -> "Schema":
+        """What decides the cases of a generated set: problem, version, parameters and seed.
+
+        Not where the code of the generator lies, which files of before 0.2 name too.
+        """
+        kept = {key: value for key, value in self.provenance.items() if key != "generator"}
+        return Schema.from_json(replace(self, provenance=kept).to_json())
 
     @staticmethod
     def from_json(text: str) -> "Schema":
@@ -144,7 +152,7 @@ def open_dataset(data: str | Path, split: str = "train") -> Dataset:
     """The cases of a split, from a file or, by catalogue name, from the benchmark's default data."""
     if isinstance(data, Path) or is_path(data):
         return Dataset(Path(data), split)
-    from lrsa.data.catalogue import get
+    from lrsa.problems.catalogue import get
 
     path = get(data).path()
     if not path.exists():

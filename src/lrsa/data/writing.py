@@ -12,10 +12,10 @@ from typing import Any, BinaryIO
 import h5py
 import numpy as np
 
-from lrsa.data.pointset import Names, PointSet
 from lrsa.data.store import FORMAT, PER_POINT, VERSION, Schema, Selection
 from lrsa.errors import LrsaError
 from lrsa.files import atomic, remove_left
+from lrsa.pointset import Names, PointSet
 
 TEST_SHARE = 0.2
 SHAREABLE = ("x", "u_mask", "weights", "surface", "cells", "times")

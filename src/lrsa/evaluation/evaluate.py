@@ -9,16 +9,16 @@ from pathlib import Path
 import numpy as np
 import torch
 
-from lrsa.data.pointset import PointSet
 from lrsa.data.prepare import Collator
 from lrsa.data.store import Dataset, Selection, open_dataset
 from lrsa.errors import LrsaError
-from lrsa.evaluation.metrics import DEFINITIONS, field_metrics, mean_of, relative_l2
 from lrsa.evaluation.null import NullBaselines, corresponding
 from lrsa.evaluation.outcome import CaseErrors, Evaluation, Sampling, point_range
+from lrsa.objectives.metrics import DEFINITIONS, field_metrics, mean_of, relative_l2
+from lrsa.objectives.protocols import Protocol, protocol
+from lrsa.pointset import PointSet
+from lrsa.surrogate.surrogate import Surrogate, load
 from lrsa.training.config import RunConfig
-from lrsa.training.protocols import Protocol, protocol
-from lrsa.training.surrogate import Surrogate, load
 
 
 def evaluate(

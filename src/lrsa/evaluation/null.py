@@ -11,9 +11,9 @@ from collections.abc import Iterable, Sequence
 import numpy as np
 from scipy.spatial import KDTree
 
-from lrsa.data.pointset import PointSet
-from lrsa.evaluation.metrics import relative_l2
-from lrsa.training.protocols import Protocol
+from lrsa.objectives.metrics import relative_l2
+from lrsa.objectives.protocols import Protocol
+from lrsa.pointset import PointSet
 
 DESCRIPTOR = 4096
 """Numbers by which two cases of the same points are compared, at the most."""

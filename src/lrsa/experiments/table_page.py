@@ -10,9 +10,9 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.ticker import LogLocator, NullLocator
 
-from lrsa.data.catalogue import get
 from lrsa.files import atomic
-from lrsa.registry import list_models
+from lrsa.models.registry import list_models
+from lrsa.problems.catalogue import get
 from lrsa.report.figures import ACCENT, INK, SOFT, STYLE, WARM
 
 matplotlib.use("Agg")

@@ -15,13 +15,13 @@ from typing import Any
 import torch
 
 from lrsa.console import bar, console
-from lrsa.data.catalogue import CATALOGUE, get
 from lrsa.errors import Failure, LrsaError
 from lrsa.evaluation.evaluate import evaluate
 from lrsa.experiments.table_page import write_table
 from lrsa.files import atomic
-from lrsa.registry import get as get_model
-from lrsa.registry import list_models
+from lrsa.models.registry import get as get_model
+from lrsa.models.registry import list_models
+from lrsa.problems.catalogue import CATALOGUE, get
 from lrsa.training.checkpoint import STATE, load_progress
 from lrsa.training.config import RunConfig, versions
 from lrsa.training.fit import make_for_scale, prepare, train_run, trainer_of

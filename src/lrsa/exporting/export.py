@@ -17,14 +17,14 @@ import torch
 from torch import Tensor
 from torch.export import Dim, ExportedProgram
 
-from lrsa import __version__
 from lrsa.data.normalise import Normaliser
 from lrsa.errors import Failure, LrsaError
 from lrsa.exporting.formats import FORMATS, Run
 from lrsa.exporting.program import Program, Signature, traceable
 from lrsa.files import atomic, remove_left
+from lrsa.surrogate.surrogate import Surrogate, load
 from lrsa.training.config import RunConfig
-from lrsa.training.surrogate import Surrogate, load
+from lrsa.version import __version__
 
 TRACED = (2, 64)
 """Cases and points of the trace. Neither may be 1, a size that traces take for fixed."""

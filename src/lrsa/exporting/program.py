@@ -15,8 +15,8 @@ from lrsa.context import Context
 from lrsa.data.batch import evenly_weighted
 from lrsa.data.store import Dataset, Selection
 from lrsa.errors import LrsaError
+from lrsa.surrogate.surrogate import Surrogate, requirements
 from lrsa.training.config import RunConfig
-from lrsa.training.surrogate import Surrogate, requirements
 
 Shape = tuple[str | int, ...]
 """Of an input; B and N are free."""

@@ -7,9 +7,9 @@ from pathlib import Path
 
 import numpy as np
 
-from lrsa.data.pointset import Names, PointSet
 from lrsa.errors import LrsaError
 from lrsa.files import atomic
+from lrsa.pointset import Names, PointSet
 
 RESERVED = ("x", "weights", "globals", "grid", "cells", "time")
 

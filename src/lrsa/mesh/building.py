@@ -4,11 +4,11 @@ from collections.abc import Mapping, Sequence
 
 import numpy as np
 
-from lrsa.data.pointset import Names, PointSet
 from lrsa.errors import LrsaError, nearest
-from lrsa.mesh.cells import around
+from lrsa.geometry.cells import around
 from lrsa.mesh.derive import Geometry
 from lrsa.mesh.recipe import RawCase, Recipe
+from lrsa.pointset import Names, PointSet
 
 AXES = "xyz"
 

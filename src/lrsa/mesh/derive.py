@@ -13,8 +13,8 @@ from functools import cached_property
 import numpy as np
 
 from lrsa.errors import LrsaError
-from lrsa.mesh.cells import DIMENSIONS, FACES, LINES, RINGS
-from lrsa.mesh.distance import distance_to
+from lrsa.geometry.cells import DIMENSIONS, FACES, LINES, RINGS
+from lrsa.geometry.distances import distance_to
 from lrsa.mesh.recipe import RawCase
 
 FLAT = 1e-9

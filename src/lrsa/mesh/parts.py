@@ -7,13 +7,13 @@ from pathlib import Path
 
 import numpy as np
 
-from lrsa import __version__
-from lrsa.data.pointset import PointSet
 from lrsa.files import atomic
 from lrsa.mesh.building import build_case, names_of
 from lrsa.mesh.finding import fingerprint
 from lrsa.mesh.reading import read_raw
 from lrsa.mesh.recipe import Recipe
+from lrsa.pointset import PointSet
+from lrsa.version import __version__
 
 
 @dataclass(frozen=True)

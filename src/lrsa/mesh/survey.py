@@ -11,8 +11,8 @@ from typing import Literal
 import numpy as np
 
 from lrsa.errors import LrsaError
+from lrsa.geometry.cells import DIMENSIONS
 from lrsa.mesh.building import components
-from lrsa.mesh.cells import DIMENSIONS
 from lrsa.mesh.finding import case_names, find_cases, is_openfoam, labels_of, tables_in
 from lrsa.mesh.pool import Call, shared_pool
 from lrsa.mesh.reading import read_raw

@@ -5,17 +5,17 @@ from pathlib import Path
 
 import numpy as np
 
-from lrsa.data.pointset import PointSet
 from lrsa.data.store import Dataset
 from lrsa.evaluation.evaluate import predict_case, target_names, truth
 from lrsa.evaluation.outcome import Evaluation
+from lrsa.objectives.protocols import protocol
+from lrsa.pointset import PointSet
 from lrsa.report import page
 from lrsa.report.figures import comparison, draw_comparison, draw_scatter
 from lrsa.report.pictures import Picture, draw_pictures, placed, png
 from lrsa.report.printing import number
+from lrsa.surrogate.surrogate import Surrogate, load
 from lrsa.training.config import RunConfig
-from lrsa.training.protocols import protocol
-from lrsa.training.surrogate import Surrogate, load
 
 FIELDS = 6
 """Fields of which pictures are drawn."""

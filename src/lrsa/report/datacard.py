@@ -7,9 +7,9 @@ from typing import Any
 import numpy as np
 from rich.table import Table
 
-from lrsa.data.pointset import PointSet
 from lrsa.data.store import Dataset
 from lrsa.evaluation.outcome import point_range
+from lrsa.pointset import PointSet
 from lrsa.report.figures import draw_samples
 
 SAMPLED = 50

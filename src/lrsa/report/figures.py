@@ -13,7 +13,7 @@ from matplotlib.colors import Normalize
 from matplotlib.figure import Figure
 from matplotlib.ticker import LogLocator, MaxNLocator, NullLocator
 
-from lrsa.data.pointset import PointSet
+from lrsa.pointset import PointSet
 from lrsa.report.pictures import ERROR, FIELD, Picture, draw_pictures, moves, picture_of, placed
 
 INK, SOFT, ACCENT, WARM = "#1c2530", "#5d6b7a", "#1f6f8b", "#c4622d"

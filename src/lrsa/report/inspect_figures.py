@@ -9,8 +9,8 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure, SubFigure
 from matplotlib.ticker import MaxNLocator
 
-from lrsa.data.pointset import PointSet
-from lrsa.evaluation.inspect import MAPS, Inspection, LayerView
+from lrsa.analysis.inspect import MAPS, Inspection, LayerView
+from lrsa.pointset import PointSet
 from lrsa.report.figures import ACCENT, INK, SOFT, STYLE, WARM
 from lrsa.report.pictures import Picture, draw_pictures
 

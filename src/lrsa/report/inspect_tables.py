@@ -4,9 +4,9 @@ import math
 
 from rich.table import Table
 
+from lrsa.analysis.cost import shares
+from lrsa.analysis.inspect import Inspection
 from lrsa.console import console
-from lrsa.evaluation.cost import shares
-from lrsa.evaluation.inspect import Inspection
 
 
 def print_inspection(inspection: Inspection) -> None:

@@ -13,7 +13,7 @@ from matplotlib.figure import Figure
 from matplotlib.tri import Triangulation
 from PIL import Image
 
-from lrsa.data.pointset import Names, PointSet
+from lrsa.pointset import Names, PointSet
 from lrsa.report.render import UNKNOWN, VIEW, Surface, render_surfaces
 from lrsa.report.triangles import seen_axes, triangles_of
 

@@ -6,9 +6,9 @@ from pathlib import Path
 from rich.table import Table
 
 from lrsa.console import console
-from lrsa.data.catalogue import CATALOGUE
-from lrsa.evaluation.metrics import DEFINITIONS, LABELS
 from lrsa.evaluation.outcome import Evaluation
+from lrsa.objectives.metrics import DEFINITIONS, LABELS
+from lrsa.problems.catalogue import CATALOGUE
 from lrsa.training.config import RunConfig
 
 WORST = 5

@@ -8,20 +8,20 @@ from pathlib import Path
 
 import numpy as np
 
-from lrsa.data.catalogue import CATALOGUE
 from lrsa.data.store import Dataset
 from lrsa.evaluation.evaluate import Evaluation, evaluate
-from lrsa.evaluation.metrics import DEFINITIONS, LABELS, SELF_CONSISTENCY
 from lrsa.evaluation.null import DEFINITIONS as NULLS
 from lrsa.files import atomic
+from lrsa.objectives.metrics import DEFINITIONS, LABELS, SELF_CONSISTENCY
+from lrsa.problems.catalogue import CATALOGUE
 from lrsa.report import page
 from lrsa.report.cases import Cases
 from lrsa.report.datacard import HEAD, about, card_rows, provenance_rows
 from lrsa.report.figures import draw_errors, draw_samplings, draw_training, sample_pictures
 from lrsa.report.pictures import draw_pictures, png
 from lrsa.report.printing import number, summary_rows
+from lrsa.surrogate.surrogate import load
 from lrsa.training.config import RunConfig
-from lrsa.training.surrogate import load
 
 __all__ = ["summary_rows", "write_report"]
 WORST = 8

@@ -6,10 +6,10 @@ from typing import Any
 
 import numpy as np
 
-from lrsa.data.catalogue import Benchmark, Scale
 from lrsa.data.store import Dataset
-from lrsa.presets import PRESETS
-from lrsa.registry import DATA_ARGUMENTS, get, model_options
+from lrsa.models.presets import PRESETS
+from lrsa.models.registry import DATA_ARGUMENTS, get, model_options
+from lrsa.problems.catalogue import Benchmark, Scale
 
 SIZES = ("width", "depth", "heads", "rank")
 """Options that mean the same in every model that has them."""

@@ -134,10 +134,10 @@ def versions() -> dict[str, str]:
     import numpy
     import torch
 
-    import lrsa
+    from lrsa.version import __version__
 
     return {
-        "lrsa": lrsa.__version__,
+        "lrsa": __version__,
         "torch": torch.__version__,
         "numpy": numpy.__version__,
         "python": platform.python_version(),

@@ -12,24 +12,24 @@ import numpy as np
 import torch
 from torch import nn
 
-from lrsa.blocks import checkpoint_blocks, compile_blocks, repeated
 from lrsa.console import bar, console
-from lrsa.data.catalogue import Benchmark, Scale, get
 from lrsa.data.making import make_dataset
 from lrsa.data.normalise import Normaliser
 from lrsa.data.prepare import Collator
 from lrsa.data.store import Dataset, Selection, is_path
 from lrsa.errors import LrsaError, nearest
-from lrsa.evaluation.ranges import Ranges
 from lrsa.machine import check_device
-from lrsa.matching import matched_width, parameter_count
-from lrsa.registry import create_model, model_options
+from lrsa.models.matching import matched_width, parameter_count
+from lrsa.models.registry import create_model, model_options
+from lrsa.objectives.protocols import protocol
+from lrsa.problems.catalogue import Benchmark, Scale, get
+from lrsa.surrogate.ranges import Ranges
+from lrsa.surrogate.surrogate import Surrogate, load, requirements
 from lrsa.training.checkpoint import Progress
 from lrsa.training.choose import SIZES, for_benchmark, for_data
 from lrsa.training.config import DataConfig, RunConfig, TrainConfig, option_names, versions
 from lrsa.training.loop import Trainer, case_loss
-from lrsa.training.protocols import protocol
-from lrsa.training.surrogate import Surrogate, load, requirements
+from lrsa.training.repeated_layers import checkpoint_blocks, compile_blocks, repeated
 
 
 def fit(
@@ -289,7 +289,7 @@ def _check_sizes(options: Mapping[str, Any]) -> None:
 def _command() -> str:
     """What was typed; `lrsa.fit` where it was Python."""
     program = Path(sys.argv[0]).name
-    return shlex.join(["lrsa", *sys.argv[1:]]) if program in ("lrsa", "cli.py") else "lrsa.fit"
+    return shlex.join(["lrsa", *sys.argv[1:]]) if program in ("lrsa", "__main__.py") else "lrsa.fit"
 
 
 def _check_names(given: Mapping[str, Any], known: Any, what: str) -> None:

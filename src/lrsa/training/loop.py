@@ -17,13 +17,13 @@ from torch import Tensor
 
 from lrsa.context import Context
 from lrsa.data.batch import Batch, order, prefetch
-from lrsa.data.pointset import PointSet
 from lrsa.errors import Failure
+from lrsa.objectives.losses import gradient_error, relative_l2
+from lrsa.objectives.protocols import Loss, Protocol
+from lrsa.pointset import PointSet
+from lrsa.surrogate.surrogate import Surrogate
 from lrsa.training.checkpoint import STATE, Progress, load_checkpoint, save_checkpoint, save_weights
 from lrsa.training.config import TrainConfig
-from lrsa.training.losses import gradient_error, relative_l2
-from lrsa.training.protocols import Loss, Protocol
-from lrsa.training.surrogate import Surrogate
 
 Report = Callable[[int, int, str], None]
 """Called with (steps done, steps in all, a few words)."""

@@ -1,0 +1,7 @@
+"""`python -m lrsa`: the same as `lrsa`."""
+
+import sys
+
+from lrsa.cli.program import main
+
+sys.exit(main())

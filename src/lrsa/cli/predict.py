@@ -1,0 +1,68 @@
+"""`lrsa predict` and `export`: a trained surrogate at work, here and elsewhere."""
+
+from pathlib import Path
+from typing import Literal
+
+from lrsa.cli.checking import words
+from lrsa.errors import LrsaError
+
+
+def predict(
+    run: Path,
+    input: str,
+    /,
+    out: Path,
+    inputs: str = "",
+    globals: Path | None = None,
+    at: Path | None = None,
+    time: str = "",
+) -> None:
+    """Predict new cases: what is in the input comes out, with the predicted fields beside it.
+
+    Args:
+        run: The run folder.
+        input: A mesh, table, array file or data set; or a folder or quoted glob of them.
+        out: A file for one case, a folder for many.
+        inputs: The arrays that are the inputs, in the order of training, separated by commas (default: the
+            same names).
+        globals: Table of per-case parameters, the case in its first column.
+        at: CSV of query points (x,y[,z], and inputs by name where known); the output is a CSV.
+        time: Times to predict, separated by commas, of a time-conditioned run (default: those of the file).
+    """
+    from lrsa.console import bar, console
+    from lrsa.surrogate.predict_files import predict_path
+
+    try:
+        times = [float(word) for word in words(time)]
+    except ValueError:
+        raise LrsaError(f"--time takes numbers separated by commas, not {time}") from None
+    with bar("Predicting") as report:
+        summary = predict_path(run, input, out, words(inputs), globals, at, times, report)
+    for line in (*summary.notes, *summary.warnings):
+        console.print(line)
+    console.print(f"{out}: {summary.cases} {'case' if summary.cases == 1 else 'cases'} predicted")
+
+
+def export(run: Path, /, format: Literal["torch", "onnx"], out: Path | None = None) -> None:
+    """Write a trained surrogate as a program that runs without lrsa, and check it against the surrogate.
+
+    Physical units in and out, the normalisation is inside. The numbers of cases and points are free; models
+    that need a grid keep that of their training.
+
+    Args:
+        run: The run folder.
+        format: torch (torch.export, .pt2) or onnx.
+        out: The file (default: model.pt2 or model.onnx in the run folder).
+    """
+    from lrsa.console import console
+    from lrsa.exporting.export import export_run
+
+    made = export_run(run, format, out)
+    for name, shape in made.signature.shapes.items():
+        console.print(f"input {name} ({', '.join(map(str, shape))}{',' if len(shape) == 1 else ''})")
+    if made.signature.grid is not None:
+        grid = " × ".join(map(str, made.signature.grid))
+        console.print(f"The model needs its grid: the points are those of {grid}, in this order")
+    sizes = ", ".join(f"{batch} × {points}" for batch, points in made.checked)
+    console.print(f"Checked on {sizes} points: the largest relative difference is {made.difference:.1e}")
+    console.print(f"program: {made.path}")

@@ -1,0 +1,104 @@
+"""`lrsa evaluate`, `inspect`, `report` and `reproduce`: what a trained surrogate is worth, and why."""
+
+from pathlib import Path
+from typing import Literal
+
+from lrsa.cli.checking import at_least
+
+
+def evaluate(
+    run: Path,
+    /,
+    data: str | None = None,
+    stride: str | None = None,
+    weights: Literal["best", "last"] = "best",
+) -> None:
+    """Print the errors of a trained surrogate on its test cases, beside the null baselines.
+
+    The table of all cases and fields goes to evaluation.csv in the run folder; under a longer name, with the
+    data, the weights and the stride in it, where these are not those of the run.
+
+    Args:
+        run: The run folder.
+        data: Other data of the same kind, a benchmark or a file (default: that of the run).
+        stride: Every so-many-th point along each axis; several, such as 1,2,4, give the error and the
+            self-consistency at each (default: as trained).
+        weights: The best epoch by validation, or the last.
+    """
+    from lrsa.evaluation.evaluate import evaluate, parse_strides
+    from lrsa.report.printing import print_evaluation
+
+    outcome = evaluate(run, data, parse_strides(stride), weights)
+    # What is not the run's own test error does not take its place.
+    others = [Path(data).stem if data else "", "last" if weights == "last" else "", stride or ""]
+    outcome.save(run / f"{'-'.join(['evaluation', *filter(None, others)])}.json")
+    print_evaluation(run, outcome)
+
+
+def inspect(run: Path, /, case: int = 0, stride: int | None = None) -> None:
+    """Look inside a trained model: effective rank of every layer, maps of the latents, where the time goes.
+
+    Args:
+        run: The run folder.
+        case: The test case to look at.
+        stride: Every so-many-th point along each axis (default: as trained).
+    """
+    from lrsa.analysis.inspect import inspect_run
+    from lrsa.console import bar, console
+    from lrsa.report.inspect_figures import draw_inspection
+    from lrsa.report.inspect_tables import print_inspection
+
+    at_least(1, stride=stride)
+    with bar("Inspecting") as report:
+        inspection = inspect_run(run, case=case, stride=stride, progress=report)
+    print_inspection(inspection)
+    for path in draw_inspection(inspection, run / "figures"):
+        console.print(f"picture: {path}")
+
+
+def report(run: Path, /, stride: str | None = None) -> None:
+    """Write one HTML file that opens offline: numbers, pictures, definitions, provenance.
+
+    Args:
+        run: The run folder.
+        stride: Samplings to compare, such as 1,2,4 (default: as trained).
+    """
+    from lrsa.console import console
+    from lrsa.evaluation.evaluate import evaluate, parse_strides
+    from lrsa.report.report import write_report
+
+    console.print(f"report: {write_report(run, evaluate(run, stride=parse_strides(stride)))}")
+
+
+def reproduce(
+    what: Literal["table-standard", "figure-lowrank"],
+    /,
+    scale: Literal["demo", "cpu", "paper"] = "cpu",
+    only: str = "",
+    runs: Path = Path("runs/reproduce"),
+    threads: int = 1,
+    out: Path = Path("results"),
+) -> None:
+    """Make a table or figure of the paper anew; stopped, a table goes on where it was.
+
+    Args:
+        what: table-standard: every model on every benchmark it accepts, one training each. figure-lowrank:
+            the Green's function of 1-D Poisson and its low rank (figure 1).
+        scale: Of the trainings of a table.
+        only: Of a table, MODEL:BENCHMARK; either may be left out, several are separated by commas.
+        runs: The folder for the trainings of a table.
+        threads: CPU threads of each training.
+        out: The folder for pictures and numbers.
+    """
+    from lrsa.console import console
+
+    if what == "figure-lowrank":
+        from lrsa.experiments.figure_lowrank import figure_lowrank
+
+        made = figure_lowrank(out)
+    else:
+        from lrsa.experiments.table_standard import table_standard
+
+        at_least(1, threads=threads)
+        made = table_standard(out, scale, only, runs, threads)
+    console.print(f"{what}: {made}")

@@ -1,1 +1,0 @@
-"""What each command does: its parameters are the options, its docstring the help; imports are within."""

@@ -1,0 +1,162 @@
+"""Mixers in our backbone: the lift, norms, FFN and head of LRSA around the global mixing of others.
+
+A `backbone-X` differs from LRSA in its mixing layer alone; the model X as published is another thing.
+"""
+
+import inspect
+import math
+from abc import abstractmethod
+
+from lrsa.errors import LrsaError
+from lrsa.models.mixers.eigenbasis import EigenbasisMix
+from lrsa.models.mixers.eigenbasis_gated import GatedEigenbasis
+from lrsa.models.mixers.factformer import FactorisedAttention
+from lrsa.models.mixers.factorised_fourier import FactorisedFourierMix
+from lrsa.models.mixers.flare import FlareAttention
+from lrsa.models.mixers.fourier import FourierMix
+from lrsa.models.mixers.galerkin import GalerkinAttention
+from lrsa.models.mixers.linear_no import LinearAttention
+from lrsa.models.mixers.transolver import PhysicsAttention
+from lrsa.models.mixers.transolver_plus import EideticAttention
+from lrsa.models.operator import Local, NeuralOperator
+from lrsa.models.template import GlobalMix
+
+
+class Backbone(NeuralOperator):
+    """Args:
+    coord_dim: Coordinates p per point.
+    in_features: Input features c per point.
+    out_features: Output fields o per point.
+    width: Channels d.
+    depth: Blocks L.
+    heads: Attention heads, where the mixer has heads.
+    rank: Latents, slices or eigenfunctions M of the mixer; Fourier mixers keep √M modes per axis.
+    ffn_hidden: Hidden width of the point FFN (default: the width).
+    local: The point FFN: pointwise, or with a 3x3 convolution in front of it (depthwise, conv).
+    frequencies: Frequencies of the positional encoding; 0 is the raw coordinate.
+    time: Condition on the time of the sample.
+    """
+
+    def __init__(
+        self,
+        coord_dim: int,
+        in_features: int,
+        out_features: int,
+        width: int = 128,
+        depth: int = 8,
+        heads: int = 8,
+        rank: int = 64,
+        ffn_hidden: int | None = None,
+        local: Local = "pointwise",
+        frequencies: int = 0,
+        time: bool = False,
+    ) -> None:
+        if width % heads:
+            raise LrsaError(f"width {width} is not a multiple of heads {heads}")
+        super().__init__(
+            coord_dim,
+            in_features,
+            out_features,
+            lambda: self.mixer(width, heads, rank),
+            width=width,
+            depth=depth,
+            ffn_hidden=ffn_hidden or width,
+            local=local,
+            frequencies=frequencies,
+            time=time,
+        )
+
+    def __init_subclass__(cls) -> None:
+        # The options are the same for all; each class says in one line what it is.
+        cls.__doc__ = f"{inspect.cleandoc(cls.__doc__ or '')}\n\n{inspect.cleandoc(Backbone.__doc__ or '')}"
+
+    @staticmethod
+    @abstractmethod
+    def mixer(width: int, heads: int, rank: int) -> GlobalMix:
+        """The mixing layer of one block."""
+
+
+class BackboneTransolver(Backbone):
+    """Our backbone with the physics attention of Transolver."""
+
+    @staticmethod
+    def mixer(width: int, heads: int, rank: int) -> GlobalMix:
+        return PhysicsAttention(width, heads, rank)
+
+
+class BackboneTransolverPlus(Backbone):
+    """Our backbone with the eidetic attention of Transolver++."""
+
+    @staticmethod
+    def mixer(width: int, heads: int, rank: int) -> GlobalMix:
+        return EideticAttention(width, heads, rank)
+
+
+class BackboneLinearNO(Backbone):
+    """Our backbone with the linear attention of LinearNO."""
+
+    @staticmethod
+    def mixer(width: int, heads: int, rank: int) -> GlobalMix:
+        return LinearAttention(width, heads, rank)
+
+
+class BackboneHPM(Backbone):
+    """Our backbone with the gated eigenbasis of HPM."""
+
+    @staticmethod
+    def mixer(width: int, heads: int, rank: int) -> GlobalMix:
+        return GatedEigenbasis(width, heads, rank)
+
+
+class BackboneNORM(Backbone):
+    """Our backbone with the eigenbasis of NORM."""
+
+    @staticmethod
+    def mixer(width: int, heads: int, rank: int) -> GlobalMix:
+        return EigenbasisMix(width, rank)
+
+
+class BackboneFNO(Backbone):
+    """Our backbone with the truncated Fourier transform of FNO."""
+
+    @staticmethod
+    def mixer(width: int, heads: int, rank: int) -> GlobalMix:
+        return FourierMix(width, modes_per_axis(rank))
+
+
+class BackboneFFNO(Backbone):
+    """Our backbone with the factorised Fourier transform of F-FNO."""
+
+    @staticmethod
+    def mixer(width: int, heads: int, rank: int) -> GlobalMix:
+        modes = modes_per_axis(rank)
+        return FactorisedFourierMix(width, (modes, modes))
+
+
+class BackboneGalerkin(Backbone):
+    """Our backbone with Galerkin attention."""
+
+    @staticmethod
+    def mixer(width: int, heads: int, rank: int) -> GlobalMix:
+        return GalerkinAttention(width, heads)
+
+
+class BackboneFactFormer(Backbone):
+    """Our backbone with the axial attention of FactFormer."""
+
+    @staticmethod
+    def mixer(width: int, heads: int, rank: int) -> GlobalMix:
+        return FactorisedAttention(width, heads)
+
+
+class BackboneFLARE(Backbone):
+    """Our backbone with the tied attention of FLARE."""
+
+    @staticmethod
+    def mixer(width: int, heads: int, rank: int) -> GlobalMix:
+        return FlareAttention(width, heads, rank)
+
+
+def modes_per_axis(rank: int) -> int:
+    """The side of a square of about M modes."""
+    return max(1, round(math.sqrt(rank)))

@@ -1,0 +1,102 @@
+"""DeepONet: the dot product of a branch of the input function and a trunk of the query (Lu et al. 2021)."""
+
+from itertools import pairwise
+
+import torch
+from torch import Tensor, nn
+
+from lrsa.context import Context
+from lrsa.errors import LrsaError
+from lrsa.models.baselines.graph import mlp, point_features
+
+
+class DeepONet(nn.Module):
+    """u_o(x) = ⟨branch_o(case), trunk(x)⟩ + bias_o.
+
+    The trunk is an MLP of the coordinates with ReLU after every layer. The branch is one of two:
+
+    sensors > 0   an MLP of the values at all points in their order: the features, or the coordinates where
+                  there are none. Every case must have that many points. Parity with the elasticity script of
+                  github.com/neuraloperator/Geo-FNO.
+    sensors = 0   a set encoder for varying point sets, ρ(mean_n w_n φ([x_n, f_n])): φ the branch MLP with
+                  ReLU after every layer, ρ a hidden layer and the output; w the quadrature weights, equal if
+                  there are none. Our reading; it does not depend on the order of the points.
+
+    Lu, Jin, Pang, Zhang, Karniadakis, Nature Machine Intelligence 2021. With several outputs the branch has a
+    part for each and the trunk is shared.
+
+    Args:
+        coord_dim: Coordinates p per point.
+        in_features: Input features c per point.
+        out_features: Output fields o per point.
+        width: Channels of branch and trunk.
+        branch_depth: Linear layers of the branch.
+        trunk_depth: Linear layers of the trunk.
+        sensors: Points of every case, for the branch with fixed sensors; 0 for the set encoder.
+    """
+
+    requires: frozenset[str] = frozenset()
+
+    def __init__(
+        self,
+        coord_dim: int,
+        in_features: int,
+        out_features: int,
+        width: int = 256,
+        branch_depth: int = 5,
+        trunk_depth: int = 5,
+        sensors: int = 0,
+    ) -> None:
+        super().__init__()
+        if branch_depth < 1 or trunk_depth < 1 or sensors < 0:
+            raise LrsaError(
+                f"branch_depth {branch_depth} and trunk_depth {trunk_depth} must be at least 1,"
+                f" sensors {sensors} at least 0"
+            )
+        self.coord_dim, self.in_features, self.out_features = coord_dim, in_features, out_features
+        self.width, self.sensors = width, sensors
+        hidden = [width] * (branch_depth - 1)
+        if sensors:
+            self.branch = mlp(sensors * (in_features or coord_dim), *hidden, out_features * width)
+        else:
+            self.points = _relu_layers(coord_dim + in_features, *hidden, width)
+            self.branch = mlp(width, width, out_features * width)
+        self.trunk = _relu_layers(coord_dim, *[width] * trunk_depth)
+        self.bias = nn.Parameter(torch.zeros(out_features))
+
+    def forward(self, x: Tensor, f: Tensor | None = None, context: Context | None = None) -> Tensor:
+        """x (B, N, p), f (B, N, c) or None -> u (B, N, o)."""
+        context = (context or Context()).normalised()
+        features = point_features(x, f, self.coord_dim, self.in_features)
+        code = self._sensed(x, f, context) if self.sensors else self._pooled(features, context)
+        coefficients = self.branch(code).unflatten(1, (self.out_features, self.width))  # (B, o, w)
+        return self.trunk(x) @ coefficients.transpose(1, 2) + self.bias
+
+    def _sensed(self, x: Tensor, f: Tensor | None, context: Context) -> Tensor:
+        """(B, sensors · values): what all points say, in their order."""
+        padded = context.mask is not None and not bool(context.mask.all())
+        if padded or x.shape[1] != self.sensors:
+            count = "cases of different sizes" if padded else f"{x.shape[1]} points"
+            raise LrsaError(
+                f"DeepONet has {self.sensors} fixed sensors, and this data has {count}. Use sensors=0"
+            )
+        return (x if f is None else f).flatten(1)
+
+    def _pooled(self, features: Tensor, context: Context) -> Tensor:
+        """(B, w): the mean over the real points."""
+        h = self.points(features)
+        measure = context.measure()
+        if measure is None:
+            return h.mean(1)
+        weight = measure.to(h.dtype)
+        return torch.einsum("bn,bnw->bw", weight / weight.sum(1, keepdim=True), h)
+
+
+def _relu_layers(*widths: int) -> nn.Sequential:
+    return nn.Sequential(*(part for a, b in pairwise(widths) for part in (nn.Linear(a, b), nn.ReLU())))
+
+
+PRESETS: dict[str, dict[str, object]] = {
+    "elasticity": {"coord_dim": 2, "in_features": 0, "out_features": 1, "sensors": 972},
+}
+"""The elasticity script of Geo-FNO."""

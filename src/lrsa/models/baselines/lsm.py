@@ -1,0 +1,172 @@
+"""Latent Spectral Models: a U-Net whose every scale passes a neural spectral block."""
+
+import math
+from typing import Literal
+
+import torch
+from torch import Tensor, nn
+from torch.nn.functional import interpolate, max_pool2d, scaled_dot_product_attention
+
+from lrsa.context import Context
+from lrsa.errors import LrsaError
+from lrsa.models.attention import FFN
+from lrsa.models.baselines.fno import GridLift, pad_grid
+from lrsa.models.mixers.fourier import full_grid
+
+Norm = Literal["batch", "instance"]
+"""The normalisation inside the convolutions."""
+
+PRESETS: dict[str, dict[str, object]] = {
+    "navier-stokes": {
+        "coord_dim": 2,
+        "in_features": 10,
+        "out_features": 1,
+        "width": 64,
+        "norm": "instance",
+    },
+    "plasticity": {
+        "coord_dim": 2,
+        "in_features": 1,
+        "out_features": 4,
+        "width": 32,
+        "norm": "instance",
+        "time": True,
+    },
+    "airfoil": {"coord_dim": 2, "in_features": 0, "out_features": 1, "width": 32},
+    "pipe": {"coord_dim": 2, "in_features": 0, "out_features": 1, "width": 32},
+    "darcy": {"coord_dim": 2, "in_features": 1, "out_features": 1, "width": 64},
+}
+SCALES = (1, 2, 4, 8, 8)
+"""Channels of the five scales, in units of the width."""
+PATCHES = 16
+"""Patches per axis at the finest scale: the coarsest, 16 times smaller, is one patch."""
+
+
+class LSM(nn.Module):
+    """Each scale: tokens read a patch, z' = z + Σ_m a_m sin(πmz/K) + b_m cos(πmz/K), points read the tokens.
+
+    H. Wu et al., Solving High-Dimensional PDEs with Latent Spectral Models, 2023; reference
+    thuml/Neural-Solver-Library, models/LSM.py, two-axis grids: the lift and padding of its FNO, a U-Net of
+    five scales with max-pooling and bilinear up-sampling, head Linear-GELU-Linear.
+
+    Args:
+        coord_dim: Coordinates p per point.
+        in_features: Input features c per point (0: the geometry is the only input).
+        out_features: Output fields o per point.
+        width: Channels d of the finest scale; the coarsest has 8 d.
+        heads: Attention heads of the spectral blocks.
+        tokens: Latent tokens per patch and head.
+        bases: Sines, and as many cosines, of the token transition.
+        norm: Normalisation inside the convolutions: batch, or instance (the reference's for sets in time).
+        reference: Points per axis of a reference grid whose distances replace the coordinates; 0 keeps them.
+        time: Condition on the time of the sample.
+    """
+
+    def __init__(
+        self,
+        coord_dim: int,
+        in_features: int,
+        out_features: int,
+        width: int = 64,
+        heads: int = 8,
+        tokens: int = 4,
+        bases: int = 12,
+        norm: Norm = "batch",
+        reference: int = 0,
+        time: bool = False,
+    ) -> None:
+        super().__init__()
+        if width % heads:
+            raise LrsaError(f"width {width} is not a multiple of heads {heads}")
+        self.requires = frozenset({"grid", "time"} if time else {"grid"})
+        self.norm = norm
+        channels = [width * scale for scale in SCALES]
+        self.lift = GridLift(coord_dim, in_features, width, reference, time)
+        self.down = nn.ModuleList(
+            double_conv(fine, coarse, coarse, norm)
+            for fine, coarse in zip([width, *channels], channels, strict=False)
+        )
+        self.process = nn.ModuleList(SpectralBlock(c, heads, tokens, bases) for c in channels)
+        # From the coarsest up: a skip and the scale below it come in, the channels of the next skip go out.
+        skips = channels[:-1][::-1]
+        self.up = nn.ModuleList(
+            double_conv(2 * skip, skip, out, norm)
+            for skip, out in zip(skips, [*skips[1:], width], strict=True)
+        )
+        self.out = nn.Conv2d(width, width, 1)
+        self.head = FFN(width, 2 * width, out_features)
+
+    def forward(self, x: Tensor, f: Tensor | None = None, context: Context | None = None) -> Tensor:
+        """x (B, N, p), f (B, N, c) or None -> u (B, N, o), N the points of the grid."""
+        context = context or Context()
+        grid = full_grid(context, "LSM")
+        h = pad_grid(self.lift(x, f, context).unflatten(1, grid)).permute(0, 3, 1, 2)  # (B, d, H, W)
+        patch = (h.shape[2] // PATCHES, h.shape[3] // PATCHES)
+        self._check_norm(h.shape[0] if self.norm == "batch" else 1, patch)
+        scales = [self.down[0](h)]
+        for conv in self.down[1:]:
+            scales.append(conv(max_pool2d(scales[-1], 2)))
+        scales = [process(scale, patch) for process, scale in zip(self.process, scales, strict=True)]
+        h = scales.pop()
+        for conv in self.up:
+            coarse = interpolate(h, scale_factor=2, mode="bilinear", align_corners=True)
+            h = conv(torch.cat([scales.pop(), coarse], dim=1))
+        h = self.out(h)[:, :, : grid[0], : grid[1]]
+        return self.head(h.flatten(2).transpose(1, 2))
+
+    def _check_norm(self, samples: int, coarsest: tuple[int, int]) -> None:
+        alone = samples * coarsest[0] * coarsest[1] == 1
+        if alone and (self.training or self.norm == "instance"):
+            raise LrsaError(
+                "LSM cannot normalise the one value that its coarsest scale keeps of a grid of 16 x 16 points"
+                " or fewer. Use a finer grid, or norm=batch with a larger batch"
+            )
+
+
+class SpectralBlock(nn.Module):
+    """The neural spectral block on images of C channels, patch by patch; attention without 1/√d."""
+
+    def __init__(self, channels: int, heads: int, tokens: int, bases: int) -> None:
+        super().__init__()
+        self.heads, self.bases = heads, bases
+        self.latent = nn.Parameter(torch.rand(heads, tokens, channels // heads) / channels)
+        self.weights = nn.Parameter(torch.rand(channels, 2 * bases) / channels)
+        self.key_value = nn.Linear(channels, 2 * channels)  # a key and a value for each channel in turn
+        self.query = nn.Linear(channels, channels)
+
+    def forward(self, h: Tensor, patch: tuple[int, int]) -> Tensor:
+        """(B, C, H, W) -> (B, C, H, W)."""
+        batch, channels, height, width = h.shape
+        rows, columns = height // patch[0], width // patch[1]
+        points = h.reshape(batch, channels, rows, patch[0], columns, patch[1])
+        points = points.permute(0, 2, 4, 3, 5, 1).reshape(-1, patch[0] * patch[1], channels)  # (P, n, C)
+        points = points + self.read(points, self.transition(self.write(points)))
+        points = points.view(batch, rows, columns, *patch, channels)
+        return points.permute(0, 5, 1, 3, 2, 4).reshape(h.shape)
+
+    def write(self, points: Tensor) -> Tensor:
+        """Tokens (P, h, t, C/h) that attended to the points (P, n, C) of their patch."""
+        key, value = self.key_value(points).unflatten(-1, (self.heads, -1, 2)).transpose(1, 2).unbind(-1)
+        latent = self.latent.expand(points.shape[0], -1, -1, -1)
+        return latent + scaled_dot_product_attention(latent, key, value, scale=1.0)
+
+    def transition(self, tokens: Tensor) -> Tensor:
+        """z + Σ_m a_m sin(πmz/K) + b_m cos(πmz/K), with coefficients of its own for each channel."""
+        rates = torch.arange(self.bases, dtype=tokens.dtype, device=tokens.device) * (math.pi / self.bases)
+        angles = tokens[..., None] * rates
+        sines, cosines = self.weights.unflatten(0, (self.heads, 1, -1)).chunk(2, dim=-1)  # (h, 1, C/h, K)
+        return tokens + (sines * angles.sin() + cosines * angles.cos()).sum(-1)
+
+    def read(self, points: Tensor, tokens: Tensor) -> Tensor:
+        """(P, n, C) what the points attend to among the tokens."""
+        query = self.query(points).unflatten(-1, (self.heads, -1)).transpose(1, 2)
+        return scaled_dot_product_attention(query, tokens, tokens, scale=1.0).transpose(1, 2).flatten(2)
+
+
+def double_conv(inputs: int, hidden: int, outputs: int, norm: Norm) -> nn.Sequential:
+    """Twice: 3x3 convolution without bias, normalisation, ReLU."""
+    layers: list[nn.Module] = []
+    for fan_in, fan_out in ((inputs, hidden), (hidden, outputs)):
+        normalise = nn.BatchNorm2d(fan_out) if norm == "batch" else nn.InstanceNorm2d(fan_out, affine=True)
+        layers += [nn.Conv2d(fan_in, fan_out, 3, padding=1, bias=False), normalise, nn.ReLU()]
+    return nn.Sequential(*layers)

@@ -1,0 +1,113 @@
+"""NORM: a neural operator in the eigenfunctions of the Laplace-Beltrami operator."""
+
+import torch
+from torch import Tensor, nn
+from torch.nn.functional import gelu
+
+from lrsa.context import Context
+from lrsa.errors import LrsaError
+from lrsa.models.attention import FFN
+from lrsa.models.mixers.eigenbasis import EigenbasisMix
+from lrsa.models.operator import Block, NeuralOperator
+from lrsa.models.template import Partial
+
+PRESETS: dict[str, dict[str, object]] = {
+    "irregular-darcy": {"coord_dim": 2, "in_features": 1, "out_features": 1},
+    "pipe-turbulence": {"coord_dim": 2, "in_features": 1, "out_features": 1},
+    "composite": {"coord_dim": 3, "in_features": 1, "out_features": 1, "node_index": False},
+}
+HEAD_HIDDEN = 128
+
+
+class NORM(NeuralOperator):
+    """h' = GELU(Φ G_k Φ⁺ h + W h), without GELU in the last layer; Φ the eigenfunctions, Φ⁺ = (ΦᵀΦ)⁻¹Φᵀ.
+
+    G. Chen et al., Learning neural operators on Riemannian manifolds, 2024; reference gengxiangc/NORM:
+    linear lift of the features alone (the geometry enters through Φ), head Linear-GELU-Linear.
+
+    The reference appends the index of each node, scaled to [0, 1], as if it were a coordinate. It has no
+    meaning and ties the model to the numbering of the nodes: with it, point sets cannot be streamed.
+
+    Args:
+        coord_dim: Coordinates p per point; they are not used.
+        in_features: Input features c per point, at least one.
+        out_features: Output fields o per point.
+        width: Channels d.
+        depth: Layers.
+        modes: Eigenfunctions K.
+        node_index: Append the scaled node index to the features, as published.
+    """
+
+    def __init__(
+        self,
+        coord_dim: int,
+        in_features: int,
+        out_features: int,
+        width: int = 32,
+        depth: int = 4,
+        modes: int = 128,
+        node_index: bool = True,
+    ) -> None:
+        if in_features == 0:
+            raise LrsaError(
+                "NORM maps an input function to an output function, and this data has no features. Use the"
+                ' model "hpm", which takes the coordinates too'
+            )
+        nn.Module.__init__(self)
+        self.coord_dim, self.in_features, self.out_features = coord_dim, in_features, out_features
+        self.modes, self.node_index, self.time = modes, node_index, None
+        self.lift_linear = nn.Linear(in_features + node_index, width)
+        self.blocks = nn.ModuleList(
+            EigenbasisBlock(width, EigenbasisMix(width, modes), last=k == depth - 1) for k in range(depth)
+        )
+        self.head = FFN(width, HEAD_HIDDEN, out_features)
+
+    def lift(self, x: Tensor, f: Tensor | None, context: Context) -> Tensor:
+        """(B, N, c) -> (B, N, d)."""
+        if f is None or f.shape[-1] != self.in_features:
+            given = 0 if f is None else f.shape[-1]
+            raise LrsaError(f"the model takes {self.in_features} features per point, not {given}")
+        return self.lift_linear(torch.cat([f, scaled_index(f, context)], dim=-1) if self.node_index else f)
+
+    def project(self, h: Tensor) -> Tensor:
+        """(B, N, d) -> (B, N, o)."""
+        return self.head(h)
+
+    def check_pointwise(self, wish: str) -> None:
+        if self.node_index:
+            raise LrsaError(
+                f"cannot {wish}: NORM numbers its nodes from first to last. Train with node_index=False"
+            )
+
+
+class EigenbasisBlock(Block):
+    """h' = GELU(mix(h) + W h), or without GELU: no norm, no residual."""
+
+    def __init__(self, width: int, mix: EigenbasisMix, last: bool) -> None:
+        nn.Module.__init__(self)
+        self.mix, self.ffn, self.last = mix, nn.Linear(width, width), last
+
+    def forward(self, h: Tensor, x: Tensor, context: Context) -> Tensor:
+        return self._join(h, self.mix(h, x, context))
+
+    def latents(self, h: Tensor, x: Tensor, context: Context) -> Tensor:
+        return self.low_rank.process(self.low_rank.compress(h, x, context))
+
+    def partial(self, h: Tensor, x: Tensor, context: Context) -> Partial:
+        return self.low_rank.partial(h, x, context)
+
+    def update(self, h: Tensor, x: Tensor, context: Context, latents: Tensor) -> Tensor:
+        return self._join(h, self.low_rank.reconstruct(h, x, context, latents))
+
+    def _join(self, h: Tensor, mixed: Tensor) -> Tensor:
+        total = mixed + self.ffn(h)
+        return total if self.last else gelu(total)
+
+
+def scaled_index(f: Tensor, context: Context) -> Tensor:
+    """(B, N, 1) the index of each node over that of the last real one."""
+    batch, count = f.shape[:2]
+    last = (
+        f.new_full((batch, 1), count - 1) if context.mask is None else context.mask.sum(1, keepdim=True) - 1
+    )
+    return (torch.arange(count, device=f.device) / last.clamp(min=1))[..., None].to(f.dtype)

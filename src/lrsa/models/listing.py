@@ -1,0 +1,60 @@
+"""The table of models: what `lrsa models` prints, and `lrsa.list_models()` shows in a notebook."""
+
+from collections.abc import Sequence
+from html import escape
+
+from rich.console import Console
+from rich.table import Table
+
+from lrsa.console import console
+from lrsa.models.matching import parameter_count
+from lrsa.models.registry import DATA_ARGUMENTS, KINDS, get
+
+HEAD = ("model", "paper", "takes", "parameters", "published for")
+CAPTION = "parameters: default options, two coordinates, one input, one field\ntakes: " + "; ".join(
+    f"{kind} = {meaning}" for kind, meaning in KINDS.items()
+)
+
+
+def rows(names: Sequence[str]) -> list[tuple[str, str, str, str, str]]:
+    """A row of the table for each of these models."""
+    return [
+        (
+            name,
+            get(name).paper,
+            ", ".join(get(name).data),
+            f"{parameter_count(name, dict(zip(DATA_ARGUMENTS, (2, 1, 1), strict=True))):,}",
+            ", ".join(get(name).all_presets()) or "-",
+        )
+        for name in names
+    ]
+
+
+def as_table(names: Sequence[str]) -> Table:
+    """For the console."""
+    table = Table(*HEAD, box=None, padding=(0, 2, 0, 0), pad_edge=False, caption=CAPTION)
+    table.caption_justify = "left"
+    for column in table.columns:
+        # What is cut off, or a name that is broken, cannot be copied.
+        column.overflow, column.no_wrap = "fold", column.header in ("model", "parameters")
+    for row in rows(names):
+        table.add_row(*row)
+    return table
+
+
+def as_text(names: Sequence[str]) -> str:
+    """What the console would print, without colours."""
+    plain = Console(width=console.width, color_system=None)
+    with plain.capture() as captured:
+        plain.print(as_table(names))
+    return captured.get().rstrip()
+
+
+def as_html(names: Sequence[str]) -> str:
+    """For a notebook."""
+    head, *body = (
+        "<tr>" + "".join(f"<{tag}>{escape(text)}</{tag}>" for text in row) + "</tr>"
+        for tag, row in [("th", HEAD), *(("td", row) for row in rows(names))]
+    )
+    caption = escape(CAPTION).replace("\n", "<br>")
+    return f"<table><thead>{head}</thead><tbody>{''.join(body)}</tbody></table><p>{caption}</p>"

@@ -1,0 +1,280 @@
+"""The neural operator: lift, L pre-norm blocks of mixing and FFN, projection (paper, section 3.1)."""
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Literal, get_args
+
+import torch
+from torch import Tensor, nn
+
+from lrsa.context import Context
+from lrsa.errors import LrsaError
+from lrsa.models.attention import FFN, LowRankSpatialAttention
+from lrsa.models.encoding import PositionalEncoding, TimeEncoding
+from lrsa.models.template import GlobalMix, LowRankMix, Partial
+
+Local = Literal["pointwise", "depthwise", "conv"]
+"""The point FFN: the paper's, or with a 3 x 3 convolution in front of it (structured grids only)."""
+
+
+@dataclass(frozen=True)
+class State:
+    """A sample, encoded: the processed latents of every block. Decodes at any points."""
+
+    latents: tuple[Tensor, ...]
+    """(B, M, d) for each block."""
+    context: Context
+    """What belongs to the whole sample (time, globals)."""
+
+
+class NeuralOperator(nn.Module):
+    """Lift, blocks, projection, for any global mixing layer.
+
+    h⁰ = Lift([f, PE(x)])                                          Eq. (lift)
+    g = h + GlobalMix(Norm(h), x),  h' = g + FFN(Norm(g))           Eq. (backbone-globalmix)
+    u = Linear(Norm(h))
+
+    Args:
+        coord_dim: Coordinates p per point.
+        in_features: Input features c per point (0: the geometry is the only input).
+        out_features: Output fields o per point.
+        mixer: Makes the mixing layer of one block.
+        width: Channels d.
+        depth: Blocks L.
+        ffn_hidden: Hidden width of the point FFN.
+        local: The kind of point FFN.
+        frequencies: Frequencies of the positional encoding; 0 is the raw coordinate.
+        time: Whether the operator is conditioned on `Context.time`.
+    """
+
+    def __init__(
+        self,
+        coord_dim: int,
+        in_features: int,
+        out_features: int,
+        mixer: Callable[[], GlobalMix],
+        *,
+        width: int,
+        depth: int,
+        ffn_hidden: int,
+        local: Local = "pointwise",
+        frequencies: int = 0,
+        time: bool = False,
+    ) -> None:
+        super().__init__()
+        self.coord_dim, self.in_features, self.out_features = coord_dim, in_features, out_features
+        self.position = PositionalEncoding(coord_dim, frequencies)
+        self.lift_ffn = FFN(self.position.features + in_features, 2 * width, width)
+        self.time = TimeEncoding(width) if time else None
+        self.blocks = nn.ModuleList(
+            Block(width, mixer(), point_ffn(width, ffn_hidden, local)) for _ in range(depth)
+        )
+        self.norm = nn.LayerNorm(width)
+        self.head = nn.Linear(width, out_features)
+
+    @property
+    def requires(self) -> frozenset[str]:
+        """Fields of `Context` without which the model cannot run."""
+        needs = {need for block in self.each_block() for need in block.requires}
+        return frozenset(needs | ({"time"} if self.time is not None else set()))
+
+    def forward(self, x: Tensor, f: Tensor | None = None, context: Context | None = None) -> Tensor:
+        """x (B, N, p), f (B, N, c) or None -> u (B, N, o)."""
+        context = (context or Context()).normalised()
+        h = self.lift(x, f, context)
+        for block in self.each_block():
+            h = block(h, x, context)
+        return self.project(h)
+
+    def encode(self, x: Tensor, f: Tensor | None = None, context: Context | None = None) -> State:
+        """Run the operator at these points and keep the latents of every block."""
+        self.check_pointwise("encode")
+        context = (context or Context()).normalised()
+        h, kept = self.lift(x, f, context), []
+        for block in self.each_block():
+            latents = block.latents(h, x, context)
+            h = block.update(h, x, context, latents)
+            kept.append(latents)
+        return State(tuple(kept), context.of_sample())
+
+    def decode(self, state: State, x: Tensor, f: Tensor | None = None) -> Tensor:
+        """u at any points x (B, Q, p), which need features f (B, Q, c) of their own if the model has any."""
+        h = self.lift(x, f, state.context)
+        for block, latents in zip(self.each_block(), state.latents, strict=True):
+            h = block.update(h, x, state.context, latents)
+        return self.project(h)
+
+    def lift(self, x: Tensor, f: Tensor | None, context: Context) -> Tensor:
+        """(B, N, p), (B, N, c) -> (B, N, d)."""
+        check_points(x, f, self.coord_dim, self.in_features)
+        h = self.lift_ffn(self.position(x) if f is None else torch.cat([f, self.position(x)], dim=-1))
+        if self.time is not None:
+            h = h + self.time(context.need("time", "the time encoding"))
+        return h if context.mask is None else h.masked_fill(~context.mask[..., None], 0)
+
+    def project(self, h: Tensor) -> Tensor:
+        """(B, N, d) -> (B, N, o)."""
+        return self.head(self.norm(h))
+
+    def check_pointwise(self, wish: str) -> None:
+        """Refuse what needs every step but the compression to act on each point by itself."""
+        for block in self.each_block():
+            if not isinstance(block.mix, LowRankMix):
+                raise LrsaError(
+                    f"cannot {wish}: {type(block.mix).__name__} needs all points of its grid at once"
+                )
+            if isinstance(block.ffn, LocalFFN):
+                raise LrsaError(
+                    f"cannot {wish}: the 3x3 convolution needs its grid. Train with local=pointwise"
+                )
+
+    def each_block(self) -> "list[Block]":
+        """The blocks, in order."""
+        return [block for block in self.blocks if isinstance(block, Block)]
+
+
+class LRSA(NeuralOperator):
+    """The neural operator of the paper: `LowRankSpatialAttention` in every block.
+
+    >>> model = LRSA(coord_dim=2, in_features=1, out_features=1)
+    >>> u = model(torch.rand(4, 1000, 2), torch.rand(4, 1000, 1))  # (4, 1000, 1)
+
+    `model(x, f, Context(mask=..., weights=...))` takes padded batches and quadrature weights;
+    `model.encode` and `model.decode` predict at other points; `lrsa.stream` takes any number of points.
+
+    Args:
+        coord_dim: Coordinates p per point.
+        in_features: Input features c per point (0: the geometry is the only input).
+        out_features: Output fields o per point.
+        width: Channels d of every point and latent.
+        depth: Blocks L.
+        heads: Attention heads.
+        rank: Latents M, the rank of the global interaction.
+        ffn_hidden: Hidden width of the point FFN (default: the width).
+        latent_ffn_hidden: Hidden width of the latent FFNs (default: that of the point FFN).
+        local: The point FFN: pointwise (the paper), or with a 3x3 convolution in front of it, depthwise or
+            full (conv); these need a structured grid.
+        frequencies: Frequencies of the positional encoding; 0 is the raw coordinate.
+        latent_attention: False leaves the latents an FFN only (the paper's ablation).
+        symmetric: True ties where points read to where they write (the paper's ablation).
+        qk_norm: Normalise queries and keys.
+        time: Condition on the time of the sample.
+    """
+
+    def __init__(
+        self,
+        coord_dim: int,
+        in_features: int,
+        out_features: int,
+        width: int = 128,
+        depth: int = 8,
+        heads: int = 8,
+        rank: int = 64,
+        ffn_hidden: int | None = None,
+        latent_ffn_hidden: int | None = None,
+        local: Local = "pointwise",
+        frequencies: int = 0,
+        latent_attention: bool = True,
+        symmetric: bool = False,
+        qk_norm: bool = False,
+        time: bool = False,
+    ) -> None:
+        if width % heads:
+            raise LrsaError(f"width {width} is not a multiple of heads {heads}")
+        hidden = ffn_hidden or width
+
+        def mixer() -> LowRankSpatialAttention:
+            return LowRankSpatialAttention(
+                width, heads, rank, latent_ffn_hidden or hidden, latent_attention, symmetric, qk_norm
+            )
+
+        super().__init__(
+            coord_dim,
+            in_features,
+            out_features,
+            mixer,
+            width=width,
+            depth=depth,
+            ffn_hidden=hidden,
+            local=local,
+            frequencies=frequencies,
+            time=time,
+        )
+
+
+class Block(nn.Module):
+    """g = h + GlobalMix(Norm(h), x),  h' = g + FFN(Norm(g)), Eq. (backbone-globalmix)."""
+
+    def __init__(self, width: int, mix: GlobalMix, ffn: nn.Module) -> None:
+        super().__init__()
+        self.norm_mix, self.mix = nn.LayerNorm(width), mix
+        self.norm_ffn, self.ffn = nn.LayerNorm(width), ffn
+
+    @property
+    def requires(self) -> frozenset[str]:
+        return self.mix.requires | (frozenset({"grid"}) if isinstance(self.ffn, LocalFFN) else frozenset())
+
+    def forward(self, h: Tensor, x: Tensor, context: Context) -> Tensor:
+        """(B, N, d) -> (B, N, d)."""
+        return self._feed(h + self.mix(self.norm_mix(h), x, context), context)
+
+    def latents(self, h: Tensor, x: Tensor, context: Context) -> Tensor:
+        """G Vᵀ: the processed latents (B, M, d) of all points."""
+        return self.low_rank.process(self.low_rank.compress(self.norm_mix(h), x, context))
+
+    def partial(self, h: Tensor, x: Tensor, context: Context) -> Partial:
+        """Vᵀ over some of the points."""
+        return self.low_rank.partial(self.norm_mix(h), x, context)
+
+    def update(self, h: Tensor, x: Tensor, context: Context, latents: Tensor) -> Tensor:
+        """U and the FFN: the block at these points, given its latents."""
+        return self._feed(h + self.low_rank.reconstruct(self.norm_mix(h), x, context, latents), context)
+
+    @property
+    def low_rank(self) -> LowRankMix[Partial]:
+        assert isinstance(self.mix, LowRankMix)
+        return self.mix
+
+    def _feed(self, g: Tensor, context: Context) -> Tensor:
+        normed = self.norm_ffn(g)
+        return g + (self.ffn(normed, context) if isinstance(self.ffn, LocalFFN) else self.ffn(normed))
+
+
+def check_points(x: Tensor, f: Tensor | None, coord_dim: int, in_features: int) -> None:
+    """Refuse other channels than a model was made for, and features of other points."""
+    given = 0 if f is None else f.shape[-1]
+    if x.shape[-1] != coord_dim or given != in_features:
+        raise LrsaError(
+            f"the model takes {coord_dim} coordinates and {in_features} features per point,"
+            f" not {x.shape[-1]} and {given}"
+        )
+    if f is not None and f.shape[:-1] != x.shape[:-1]:
+        raise LrsaError(f"x is of shape {tuple(x.shape)} and f of {tuple(f.shape)}: not the same points")
+
+
+def point_ffn(width: int, hidden: int, local: Local) -> nn.Module:
+    """The point FFN of a block."""
+    if local not in get_args(Local):
+        raise LrsaError(f'no point FFN "{local}". There are: {", ".join(get_args(Local))}')
+    return FFN(width, hidden) if local == "pointwise" else LocalFFN(width, hidden, dense=local == "conv")
+
+
+class LocalFFN(nn.Module):
+    """3x3 convolution on the index grid, LayerNorm, then the FFN. Depthwise, or dense over channels."""
+
+    def __init__(self, width: int, hidden: int, dense: bool) -> None:
+        super().__init__()
+        self.conv = nn.Conv2d(width, width, 3, padding=1, groups=1 if dense else width)
+        self.norm = nn.LayerNorm(width)
+        self.ffn = FFN(width, hidden)
+
+    def forward(self, h: Tensor, context: Context) -> Tensor:
+        """(B, N, d) -> (B, N, d), N the points of a grid of two axes."""
+        grid = context.need("grid", "a local FFN")
+        if context.mask is not None or len(grid) != 2 or math.prod(grid) != h.shape[1]:
+            raise LrsaError(
+                f"a local FFN takes a full grid of two axes, not {grid}. Train with local=pointwise"
+            )
+        image = h.unflatten(1, grid).permute(0, 3, 1, 2)  # (B, d, H, W): a view, channels last in memory
+        return self.ffn(self.norm(self.conv(image).flatten(2).transpose(1, 2)))

@@ -1,0 +1,181 @@
+"""One registry for LRSA and every baseline: any model, by name, in every command."""
+
+import importlib
+import inspect
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from typing import Any, Literal
+
+from torch import nn
+
+from lrsa.errors import LrsaError, nearest
+
+DATA_ARGUMENTS = ("coord_dim", "in_features", "out_features")
+"""What the data decides; every model's constructor takes them first."""
+MATCHED = "-matched"
+"""Behind the name of a preset: the width is that at which the model has the parameters of LRSA's preset."""
+
+Kind = Literal["grid", "structured", "points", "mesh"]
+KINDS: dict[Kind, str] = {
+    "grid": "an index grid of two axes and equal spacing",
+    "structured": "the same, curved",
+    "points": "any set of points, those of a grid or a mesh among them",
+    "mesh": "the cells of a mesh, where it has some",
+}
+"""What data there is. A model that names `points` takes all of it; what it names besides, it makes use of."""
+_INDEX_GRID: tuple[Kind, ...] = ("grid", "structured")
+_POINTS: tuple[Kind, ...] = ("points",)
+_EITHER: tuple[Kind, ...] = ("structured", "points")
+_GEOMETRY: tuple[Kind, ...] = ("structured", "points", "mesh")
+
+
+@dataclass(frozen=True)
+class Entry:
+    """A registered model: its class, or `module:Class` to import when asked for, and what is known of it."""
+
+    target: str | Callable[..., nn.Module]
+    presets: str | Mapping[str, Any] = field(default_factory=dict)
+    """Published options by benchmark, or `module:NAME` of them."""
+    paper: str = ""
+    data: tuple[Kind, ...] = _POINTS
+    """The kinds of data that it accepts."""
+
+    def build(self) -> Callable[..., nn.Module]:
+        return _import(self.target) if isinstance(self.target, str) else self.target
+
+    def all_presets(self) -> Mapping[str, Any]:
+        return _import(self.presets) if isinstance(self.presets, str) else self.presets
+
+    def preset(self, name: str) -> Mapping[str, Any]:
+        rows = self.all_presets()
+        if name not in rows:
+            raise LrsaError(
+                f'no preset "{name}".{nearest(name, rows)} There are: {", ".join(rows) or "none"}'
+            )
+        return getattr(rows[name], "model", rows[name])
+
+
+def _baseline(
+    module: str, name: str, paper: str, data: tuple[Kind, ...] = _POINTS, presets: str = "PRESETS"
+) -> Entry:
+    return Entry(
+        f"lrsa.models.baselines.{module}:{name}", f"lrsa.models.baselines.{module}:{presets}", paper, data
+    )
+
+
+def _backbone(name: str, data: tuple[Kind, ...] = _EITHER) -> Entry:
+    return Entry(f"lrsa.models.baselines.backbone:Backbone{name}", {}, "our backbone", data)
+
+
+_MODELS: dict[str, Entry] = {
+    "lrsa": Entry("lrsa.models.operator:LRSA", "lrsa.models.presets:PRESETS", "this paper, 2026", _EITHER),
+    "transolver": _baseline("transolver", "Transolver", "Wu et al. 2024", _EITHER),
+    "transolver-plus": _baseline("transolver_plus", "TransolverPlus", "Luo et al. 2025"),
+    "linear-no": _baseline("linear_no", "LinearNO", "Hu et al. 2025", _EITHER),
+    "hpm": _baseline("hpm", "HPM", "Yue et al. 2024", _GEOMETRY),
+    "norm": _baseline("norm", "NORM", "Chen et al. 2024", _GEOMETRY),
+    "fno": _baseline("fno", "FNO", "Li et al. 2020", _INDEX_GRID),
+    "f-fno": _baseline("f_fno", "FFNO", "Tran et al. 2023", _INDEX_GRID),
+    "f-fno-linear": _baseline("f_fno", "FFNOLinear", "as widely run, no FFN", _INDEX_GRID, "LINEAR_PRESETS"),
+    "lsm": _baseline("lsm", "LSM", "Wu et al. 2023", _INDEX_GRID),
+    "lno": _baseline("lno", "LNO", "Wang et al. 2024"),
+    "flare": _baseline("flare", "FLARE", "Puri et al. 2025"),
+    "galerkin": _baseline("galerkin", "GalerkinTransformer", "Cao 2021"),
+    "factformer": _baseline("factformer", "FactFormer", "Li et al. 2023", _INDEX_GRID),
+    "perceiver-io": _baseline("perceiver_io", "PerceiverIO", "Jaegle et al. 2021"),
+    "graphsage": _baseline("graph_sage", "GraphSAGE", "Hamilton et al. 2017", _GEOMETRY),
+    "graph-unet": _baseline("graph_unet", "GraphUNet", "Gao and Ji 2019", _GEOMETRY),
+    "mesh-graph-net": _baseline("mesh_graph_net", "MeshGraphNet", "Pfaff et al. 2020", _GEOMETRY),
+    "gno": _baseline("gno", "GNO", "Li et al. 2020", _GEOMETRY),
+    "geo-fno": _baseline("geo_fno", "GeoFNO", "Li et al. 2022"),
+    "deeponet": _baseline("deeponet", "DeepONet", "Lu et al. 2019"),
+    "backbone-transolver": _backbone("Transolver"),
+    "backbone-transolver-plus": _backbone("TransolverPlus"),
+    "backbone-linear-no": _backbone("LinearNO"),
+    "backbone-hpm": _backbone("HPM", _GEOMETRY),
+    "backbone-norm": _backbone("NORM", _GEOMETRY),
+    "backbone-fno": _backbone("FNO", _INDEX_GRID),
+    "backbone-f-fno": _backbone("FFNO", _INDEX_GRID),
+    "backbone-galerkin": _backbone("Galerkin"),
+    "backbone-factformer": _backbone("FactFormer", _INDEX_GRID),
+    "backbone-flare": _backbone("FLARE"),
+}
+
+
+def register(
+    name: str, model: Callable[..., nn.Module], presets: Mapping[str, Mapping[str, Any]] | None = None
+) -> None:
+    """Make `model(coord_dim, in_features, out_features, ...)` known as `name` to every command.
+
+    Its further arguments, annotated and with defaults, become its options; `presets` names sets of them.
+    """
+    missing = [word for word in DATA_ARGUMENTS if word not in inspect.signature(model).parameters]
+    if missing:
+        raise LrsaError(
+            f'the model "{name}" must take {", ".join(DATA_ARGUMENTS)}; it lacks {", ".join(missing)}'
+        )
+    _MODELS[name] = Entry(model, presets or {})
+
+
+class ModelNames(list[str]):
+    """Names of models. Printed, or shown by a notebook, they are the table of `lrsa models`."""
+
+    def __str__(self) -> str:
+        from lrsa.models.listing import as_text  # it makes models
+
+        return as_text(self)
+
+    def _repr_html_(self) -> str:
+        from lrsa.models.listing import as_html
+
+        return as_html(self)
+
+
+def list_models() -> ModelNames:
+    """The names of all models; `print` them to see paper, data and parameters of each."""
+    return ModelNames(sorted(_MODELS))
+
+
+def create_model(name: str, *, preset: str | None = None, **options: Any) -> nn.Module:
+    """The model `name`, from a preset (a row of its paper's configuration table), options, or both.
+
+    >>> create_model("lrsa", coord_dim=2, in_features=1, out_features=1, width=64)
+    >>> create_model("lrsa", preset="elasticity")
+    >>> create_model("transolver", preset="elasticity-matched")  # with the parameters of LRSA's preset
+    """
+    entry = get(name)
+    options = {**(_preset(name, preset) if preset else {}), **options}
+    known = inspect.signature(entry.build()).parameters
+    for option in options:
+        if option not in known:
+            raise LrsaError(f'the model "{name}" has no option "{option}".{nearest(option, known)}')
+    for word in DATA_ARGUMENTS:
+        if word not in options:
+            raise LrsaError(f'the model "{name}" needs {word}, or a preset')
+    return entry.build()(**options)
+
+
+def get(name: str) -> Entry:
+    """The entry of a model, or a line that names the nearest one."""
+    if name not in _MODELS:
+        raise LrsaError(f'no model "{name}".{nearest(name, _MODELS)} There are: {", ".join(list_models())}')
+    return _MODELS[name]
+
+
+def _preset(name: str, preset: str) -> Mapping[str, Any]:
+    if preset.endswith(MATCHED):
+        from lrsa.models.matching import matched_preset  # it makes models
+
+        return matched_preset(name, preset.removesuffix(MATCHED))
+    return get(name).preset(preset)
+
+
+def model_options(name: str) -> dict[str, inspect.Parameter]:
+    """The options of a model beyond what the data decides."""
+    parameters = inspect.signature(get(name).build()).parameters
+    return {key: value for key, value in parameters.items() if key not in DATA_ARGUMENTS}
+
+
+def _import(target: str) -> Any:
+    module, _, name = target.partition(":")
+    return getattr(importlib.import_module(module), name)

@@ -1,0 +1,75 @@
+"""Predictions for a data set of ours: another one, whose targets are the predictions."""
+
+from dataclasses import replace
+from pathlib import Path
+
+import h5py
+
+from lrsa.data.store import FORMAT, Dataset, Schema, Selection
+from lrsa.data.writing import write_dataset
+from lrsa.errors import LrsaError
+from lrsa.evaluation.evaluate import predict_case
+from lrsa.mesh.writing import HDF5
+from lrsa.objectives.protocols import protocol
+from lrsa.pointset import PointSet
+from lrsa.surrogate.ranges import Ranges
+from lrsa.surrogate.surrogate import Surrogate
+from lrsa.training.config import RunConfig
+
+
+def is_dataset(path: Path) -> bool:
+    """Whether this is one of our own data sets, not just any HDF5 file."""
+    if path.suffix.lower() not in HDF5 or not path.is_file():
+        return False
+    try:
+        with h5py.File(path, "r") as file:
+            return file.attrs.get("format") == FORMAT
+    except OSError:
+        return False
+
+
+def predict_dataset(
+    config: RunConfig, surrogate: Surrogate, source: Path, out: Path, who: str, ranges: Ranges | None
+) -> tuple[int, list[str]]:
+    """Predict all cases of all splits of `source` into `out`: their number, and the range warnings."""
+    if out.suffix.lower() not in HDF5:
+        raise LrsaError(f"cannot predict {source} into {out}: both must be .h5 files")
+    if out.exists() and out.samefile(source):
+        raise LrsaError(f"{out} is the input itself: name another --out")
+    how = protocol(config.schema.protocol)
+    parts: dict[str, list[PointSet]] = {}
+    warnings: list[str] = []
+    for split in _splits(source):
+        data = Dataset(source, split)
+        _check(surrogate, data, how.history, who)
+        cases = Selection(data, range(len(data)))
+        parts[split] = []
+        for i, case in enumerate(cases):
+            case.check_finite(cases.label(i))
+            if ranges is not None:
+                warnings += [f"{cases.label(i)}: {line}" for line in ranges.warnings(case)]
+            u = predict_case(surrogate, how, case, config.train.weights)
+            times = None if case.times is None else case.times[how.history :]
+            parts[split].append(replace(case, u=u, u_mask=None, times=times))
+    names = replace(config.schema.names, targets=tuple(f"{n}_predicted" for n in config.schema.names.targets))
+    schema = Schema(
+        config.schema.name, "predicted", config.schema.protocol, names, {"run": who, "input": str(source)}
+    )
+    write_dataset(out, parts, schema)
+    return sum(len(cases) for cases in parts.values()), warnings
+
+
+def _splits(source: Path) -> list[str]:
+    with h5py.File(source, "r") as file:
+        return [split for split in ("train", "test") if split in file]
+
+
+def _check(surrogate: Surrogate, data: Dataset, history: int, who: str) -> None:
+    features = 0 if data[0].f is None else data[0].f.shape[-1]
+    expected = len(surrogate.normaliser.f_shift) - history * len(surrogate.normaliser.u_shift)
+    if features != expected:
+        listed = ", ".join(data.schema.names.inputs)
+        raise LrsaError(
+            f"{who} was trained with {expected} input {'feature' if expected == 1 else 'features'},"
+            f" but {data.path.name} has {features}{f' ({listed})' if listed else ''}"
+        )

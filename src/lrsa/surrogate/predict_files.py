@@ -1,0 +1,223 @@
+"""Predictions into files: what came in, with the predicted fields beside it.
+
+`<target>_predicted` are the fields, `<target>_error` = predicted - true where the file knows the truth (NaN
+where it does not). All inputs are read and checked before anything is written.
+"""
+
+import os
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import numpy as np
+
+from lrsa.errors import LrsaError
+from lrsa.evaluation.evaluate import predict_case
+from lrsa.mesh.finding import find_cases
+from lrsa.mesh.tables import hdf5_part
+from lrsa.mesh.writing import SUFFIXES, check_table, is_table, write_mesh, write_series, write_table
+from lrsa.objectives.protocols import protocol
+from lrsa.pointset import PointSet
+from lrsa.surrogate.datasets import is_dataset, predict_dataset
+from lrsa.surrogate.inputs import Inputs, Loaded
+from lrsa.surrogate.query import Query, predict_at
+from lrsa.surrogate.ranges import Ranges
+from lrsa.surrogate.surrogate import Surrogate, load
+from lrsa.training.config import RunConfig
+
+Progress = Callable[[int, int, str], None]
+VTK_SUFFIXES = {suffix for known in SUFFIXES.values() for suffix in known}
+HELD = 10**9
+"""Bytes of checked cases that are kept for the prediction; what is beyond is read again."""
+
+
+@dataclass
+class Summary:
+    """What a prediction did."""
+
+    cases: int = 0
+    written: list[Path] = field(default_factory=list)
+    notes: list[str] = field(default_factory=list)
+    """What came out otherwise than it came in, and what was left to a default."""
+    warnings: list[str] = field(default_factory=list)
+    """Cases outside the training range."""
+
+
+def predict_path(
+    run: Path,
+    source: str | Path,
+    out: Path,
+    inputs: Sequence[str] = (),
+    globals_table: Path | None = None,
+    at: Path | None = None,
+    times: Sequence[float] = (),
+    progress: Progress | None = None,
+) -> Summary:
+    """Predict every case of `source` into `out`.
+
+    Args:
+        run: The run folder.
+        source: A mesh, table, array file or data set of ours; or a folder or glob of meshes and tables.
+        out: A file for one case, a folder for a folder or glob.
+        inputs: The arrays of the files that are the inputs, in the order of training (default: the same).
+        globals_table: The table of per-case parameters, where the run was trained with some.
+        at: A CSV file of query points: the prediction is made there, and `out` is a CSV file.
+        times: Of a time-conditioned run, the times to predict (default: those of the file).
+        progress: Called with (done, total, words).
+    """
+    config, surrogate = RunConfig.load(run), load(run)
+    summary, path = Summary(), Path(source)
+    ranges = Ranges.load(run)
+    if ranges is None:
+        summary.notes.append(f"{run} keeps no training ranges: nothing is said about cases outside them")
+    if is_dataset(path):
+        if at is not None:
+            raise LrsaError(f"--at takes the points of a mesh or table, and {path} is a data set")
+        if inputs:
+            raise LrsaError(f"--inputs names the arrays of a mesh or table, and {path} is a data set")
+        summary.cases, summary.warnings = predict_dataset(config, surrogate, path, out, str(run), ranges)
+        summary.written.append(out)
+        return summary
+    jobs = _jobs(str(source), out, at is not None)
+    reader = Inputs(run, config, surrogate, [job.path for job in jobs], inputs, globals_table, times)
+    query = None if at is None else Query.read(at)
+    work = _Work(config, surrogate, reader, ranges, summary, progress or (lambda done, total, words: None))
+    held = work.check(jobs)
+    for i, job in enumerate(jobs):
+        loaded = held.pop(job.path, None) or reader.load(job.path)
+        if query is not None:
+            work.write_at(loaded, query, job.out)
+        else:
+            work.write(loaded, job)
+        summary.cases += 1
+        work.progress(len(jobs) + i + 1, 2 * len(jobs), "predicted")
+    return summary
+
+
+@dataclass(frozen=True)
+class _Job:
+    path: Path
+    """The case: a file, an OpenFOAM folder, or `file.h5/group`."""
+    out: Path
+    last: bool = True
+    """Whether no further case of the same file follows."""
+
+    @property
+    def file(self) -> Path:
+        return hdf5_part(self.path)[0]
+
+    def check(self, at: bool = False) -> None:
+        if self.out.exists() and self.out.resolve() == self.file.resolve():
+            raise LrsaError(f"{self.out} is the input itself: name another --out")
+        if is_table(self.file) and not at:
+            check_table(self.file, self.out)
+
+
+@dataclass
+class _Work:
+    """The predictions of the cases, and their way into files."""
+
+    config: RunConfig
+    surrogate: Surrogate
+    reader: Inputs
+    ranges: Ranges | None
+    summary: Summary
+    progress: Progress
+    pending: dict[str, np.ndarray] = field(default_factory=dict)
+    """Predictions for the groups of an HDF5 file that is not complete yet."""
+
+    def check(self, jobs: Sequence[_Job]) -> dict[Path, Loaded]:
+        """Read every input, refuse what does not fit, and warn; as many cases as are small are kept."""
+        held: dict[Path, Loaded] = {}
+        size = 0
+        for i, job in enumerate(jobs):
+            loaded = self.reader.load(job.path)
+            self._warn(job.path.name, loaded.case)
+            size += loaded.nbytes
+            if size <= HELD:
+                held[job.path] = loaded
+            self.progress(i + 1, 2 * len(jobs), "checked")
+        return held
+
+    def write(self, loaded: Loaded, job: _Job) -> None:
+        how = protocol(self.config.schema.protocol)
+        u = predict_case(self.surrogate, how, loaded.case, self.config.train.weights)
+        if not is_table(job.file):
+            self._write_mesh(loaded, u, job.out)
+            return
+        u = u[0] if loaded.case.times is not None and len(loaded.case.times) == 1 else u
+        group = hdf5_part(job.path)[1]
+        fields = self.reader.fields(u, loaded, 0 if u.ndim == 2 else None)
+        self.pending |= {f"{group}/{name}" if group else name: v for name, v in fields.items()}
+        if job.last:
+            self.summary.written.append(write_table(job.file, job.out, self.pending))
+            self.pending = {}
+
+    def _write_mesh(self, loaded: Loaded, u: np.ndarray, out: Path) -> None:
+        reader, location, times = self.reader, self.reader.recipe.location, loaded.case.times
+        if times is None:
+            written = write_mesh(reader.mesh_at(loaded), out, reader.fields(u, loaded), location)
+        elif len(times) == 1:
+            time = float(times[0])
+            fields = reader.fields(u[0], loaded, 0)
+            written = write_mesh(reader.mesh_at(loaded, time), out, fields, location, time)
+        else:
+            frames = (
+                (float(time), reader.mesh_at(loaded, float(time)), reader.fields(u[i], loaded, i))
+                for i, time in enumerate(times)
+            )
+            written = write_series(frames, out, location)
+        self.summary.written.append(written)
+        suffix = loaded.path.suffix.lower()
+        if written.suffix.lower() != suffix and (written != out or suffix not in VTK_SUFFIXES):
+            kind = f"{suffix} files" if loaded.path.is_file() else "OpenFOAM folders"
+            self.summary.notes.append(
+                f"{loaded.path.name}: no fields can be written to {kind}, see {written}"
+            )
+
+    def write_at(self, loaded: Loaded, query: Query, out: Path) -> None:
+        case = loaded.case
+        points, taken = query.points(case, self.config.schema.names, self.reader.dropped)
+        self._warn(query.path.name, points)
+        if taken:
+            self.summary.notes.append(
+                f"{query.path.name} has no {', '.join(taken)}:"
+                f" taken from the nearest point of {loaded.path.name}"
+            )
+        u = predict_at(self.surrogate, case, points, self.config.train.weights)
+        query.write(
+            out, {f"{name}_predicted": u[..., i] for i, name in enumerate(self.reader.channels)}, case.times
+        )
+        self.summary.written.append(out)
+
+    def _warn(self, name: str, case: PointSet) -> None:
+        if self.ranges is not None:
+            self.summary.warnings += [f"{name}: {line}" for line in self.ranges.warnings(case)]
+
+
+def _jobs(source: str, out: Path, at: bool) -> list[_Job]:
+    """Every case and the file its prediction goes to."""
+    base, cases = Path(source), find_cases(source)
+    files = [hdf5_part(case)[0] for case in cases]
+    single = len({*files}) == 1 and files[0] == hdf5_part(base)[0] and not out.is_dir()
+    if single and (len(cases) == 1 or not at):
+        outs = [out] * len(cases)
+    else:
+        if out.suffix and not out.is_dir():
+            raise LrsaError(f"{source} has {len(cases)} cases: name a folder with --out, not {out.name}")
+        common = (
+            base
+            if base.is_dir() and base not in cases
+            else Path(os.path.commonpath([f.parent for f in files]))
+        )
+        names = [(case if at else file).relative_to(common) for case, file in zip(cases, files, strict=True)]
+        ends = [".csv" if at else ".vtm" if file.is_dir() else "" for file in files]
+        outs = [
+            out / f"{name.with_suffix('') if at else name}{end}"
+            for name, end in zip(names, ends, strict=True)
+        ]
+    lasts = [i + 1 == len(files) or files[i + 1] != file for i, file in enumerate(files)]
+    jobs = [_Job(*row) for row in zip(cases, outs, lasts, strict=True)]
+    for job in jobs:
+        job.check(at)
+    return jobs

@@ -1,0 +1,128 @@
+"""Predictions at query points: encode the case on its mesh, decode it anywhere."""
+
+import csv
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+import numpy as np
+import torch
+from scipy.spatial import KDTree
+
+from lrsa.data.batch import collate
+from lrsa.errors import LrsaError
+from lrsa.files import atomic
+from lrsa.mesh.writing import delimiter
+from lrsa.models.operator import NeuralOperator
+from lrsa.pointset import Names, PointSet
+from lrsa.streaming.stream import encode_streamed
+from lrsa.surrogate.surrogate import WHOLE, Surrogate
+
+
+@dataclass(frozen=True)
+class Query:
+    """The points of a CSV file, and whatever else is in its columns."""
+
+    path: Path
+    header: list[str]
+    rows: list[list[str]]
+    columns: Mapping[str, np.ndarray]
+    """Those columns that are numbers."""
+
+    @staticmethod
+    def read(path: Path) -> "Query":
+        try:
+            with open(path, newline="", encoding="utf-8-sig") as file:
+                lines = csv.reader(file, delimiter=delimiter(path))
+                header, *rows = [[word.strip() for word in row] for row in lines if row]
+        except FileNotFoundError as error:
+            raise LrsaError(f"{path} does not exist") from error
+        except (OSError, ValueError, csv.Error) as error:
+            raise LrsaError(f"{path} is not a readable CSV file with a header") from error
+        uneven = next((i for i, row in enumerate(rows) if len(row) != len(header)), None)
+        if uneven is not None or not rows:
+            what = "no points" if uneven is None else f"another number of columns in row {uneven + 2}"
+            raise LrsaError(f"{path} has {what}. It takes a header and one point per row")
+        return Query(path, header, rows, _numbers(header, rows))
+
+    def coordinates(self, names: tuple[str, ...], dropped: Mapping[int, float]) -> np.ndarray:
+        """(Q, p); axes that the surrogate does not see may be missing."""
+        columns = []
+        for axis, name in enumerate(names):
+            if name in self.columns:
+                columns.append(self.columns[name])
+            elif axis in dropped:
+                columns.append(np.full(len(self.rows), dropped[axis]))
+            else:
+                raise LrsaError(
+                    f'{self.path} has no column "{name}" of numbers (it has: {", ".join(self.header)}):'
+                    f" query points are {', '.join(names)}"
+                )
+        points = np.stack(columns, axis=1).astype(np.float32)
+        if not np.isfinite(points).all():
+            raise LrsaError(f"{self.path} has NaN or infinite coordinates")
+        return points
+
+    def points(
+        self, case: PointSet, names: Names, dropped: Mapping[int, float]
+    ) -> tuple[PointSet, list[str]]:
+        """The query points with features: their own columns, else those of the nearest point of the case.
+
+        Also the channels that were taken from the nearest point.
+        """
+        x = self.coordinates(names.coords or tuple("xyz"[: case.x.shape[1]]), dropped)
+        if case.f is None:
+            return PointSet(x, names=names), []
+        f = np.array(case.f[KDTree(case.x).query(x)[1]], np.float32)
+        labels = names.inputs if len(names.inputs) == f.shape[1] else ()
+        for i, name in enumerate(labels):
+            if name in self.columns:
+                f[:, i] = self.columns[name]
+        taken = [name for name in labels if name not in self.columns] if labels else ["all inputs"]
+        made = PointSet(x, f, names=names)
+        made.check_finite(str(self.path))
+        return made, taken
+
+    def write(self, out: Path, fields: Mapping[str, np.ndarray], time: np.ndarray | None = None) -> None:
+        """The rows as they came, then (for each time) a column for every field (Q,) or (T, Q)."""
+        kept = [i for i, name in enumerate(self.header) if name not in fields and name != "time"]
+        with atomic(out) as temporary, open(temporary, "w", newline="", encoding="utf-8") as file:
+            writer = csv.writer(file, lineterminator="\n")
+            writer.writerow([*(self.header[i] for i in kept), *([] if time is None else ["time"]), *fields])
+            for t in range(1 if time is None else len(time)):
+                stamp = [] if time is None else [float(time[t])]
+                columns = [values if time is None else values[t] for values in fields.values()]
+                for row, values in zip(self.rows, zip(*columns, strict=True), strict=True):
+                    writer.writerow([*(row[i] for i in kept), *stamp, *values])
+
+
+@torch.inference_mode()
+def predict_at(surrogate: Surrogate, case: PointSet, query: PointSet, weights: bool) -> np.ndarray:
+    """The fields (Q, o) at the query points of a case, or (T, Q, o) where the case has times."""
+    model = surrogate.model
+    if not isinstance(model, NeuralOperator):
+        raise LrsaError(f"--at needs a model that decodes at any point; {type(model).__name__} does not")
+    model.check_pointwise("predict at query points")
+    device = surrogate.normaliser.x_shift.device
+    batch, asked = collate([case], weights).to(device), collate([query]).to(device)
+    surrogate.check(batch.x, batch.f)
+    times = [None] if batch.times is None else list(batch.times.unbind(1))
+    frames = []
+    for time in times:
+        context = batch.context if time is None else replace(batch.context, time=time)
+        state = encode_streamed(model, *surrogate.normalise(batch.x, batch.f, context))
+        x, f, _ = surrogate.normalise(asked.x, asked.f, context)
+        parts = [slice(start, start + WHOLE) for start in range(0, x.shape[1], WHOLE)]
+        decoded = [model.decode(state, x[:, p], None if f is None else f[:, p]) for p in parts]
+        frames.append(surrogate.normaliser.targets(torch.cat(decoded, dim=1))[0].cpu().numpy())
+    return np.stack(frames) if batch.times is not None else frames[0]
+
+
+def _numbers(header: list[str], rows: list[list[str]]) -> dict[str, np.ndarray]:
+    columns: dict[str, np.ndarray] = {}
+    for name, words in zip(header, zip(*rows, strict=True), strict=True):
+        try:
+            columns[name] = np.array(words, np.float64)
+        except ValueError:
+            continue
+    return columns

@@ -1,0 +1,255 @@
+"""Evaluation: every number computed again by hand, at every sampling, with and without the truth."""
+
+import csv
+import json
+import math
+from collections.abc import Iterator
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+from torch import Tensor, nn
+
+import lrsa
+from lrsa.context import Context
+from lrsa.data.store import Dataset, Schema
+from lrsa.data.writing import write_dataset
+from lrsa.errors import LrsaError
+from lrsa.evaluation.evaluate import evaluate, parse_strides
+from lrsa.evaluation.null import NullBaselines, corresponding
+from lrsa.models import registry
+from lrsa.objectives.metrics import DEFINITIONS
+from lrsa.objectives.protocols import Static
+from lrsa.pointset import Names, PointSet
+from lrsa.report.printing import print_evaluation, tables
+from lrsa.training.config import RunConfig
+
+NAMES = Names(("x", "y"), ("a",), ("p", "T"), ("load",), {"p": "Pa"})
+FILES = [f"plate_{i:02d}.vtu" for i in range(9)]
+
+
+class Pointwise(nn.Module):
+    """A function of each point by itself: no sampling can change it."""
+
+    def __init__(self, coord_dim: int, in_features: int, out_features: int) -> None:
+        super().__init__()
+        self.layer = nn.Linear(coord_dim + in_features, out_features)
+
+    def forward(self, x: Tensor, f: Tensor | None = None, context: Context | None = None) -> Tensor:
+        return self.layer(x if f is None else torch.cat([x, f], dim=-1))
+
+
+def ragged_case(seed: int) -> PointSet:
+    rng = np.random.default_rng(seed)
+    n, load = int(rng.integers(20, 40)), rng.uniform(1, 2)
+    x = rng.random((n, 2))
+    a = np.sin(3 * x[:, :1])
+    u = np.column_stack([load * (1 + x[:, 0]), a[:, 0] - x[:, 1]])
+    known = np.column_stack([np.ones(n, bool), rng.random(n) < 0.6])
+    values = {"x": x, "f": a, "u": u, "globals": np.array([load])}
+    return PointSet(**{k: v.astype(np.float32) for k, v in values.items()}, u_mask=known, names=NAMES)
+
+
+def train(path: Path, run: Path, model: str = "pointwise", **options: int) -> Path:
+    lrsa.fit(path, model, out=run, epochs=1, threads=1, options=options)
+    return run
+
+
+@pytest.fixture(scope="module", autouse=True)
+def _pointwise() -> Iterator[None]:
+    lrsa.register("pointwise", Pointwise)
+    yield
+    registry._MODELS.pop("pointwise")
+
+
+@pytest.fixture(scope="module")
+def run(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A pointwise surrogate of ragged cases with a mask, parameters and file names."""
+    folder = tmp_path_factory.mktemp("ragged")
+    cases = [ragged_case(i) for i in range(9)]
+    schema = Schema("plates", names=NAMES, provenance={"cases": {"train": FILES[:6], "test": FILES[6:]}})
+    write_dataset(folder / "plates.h5", {"train": cases[:6], "test": cases[6:]}, schema)
+    return train(folder / "plates.h5", folder / "run")
+
+
+@pytest.fixture(scope="module")
+def grid_run(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A small LRSA on a 9 x 9 grid: what a point is told depends on the other points."""
+    folder = tmp_path_factory.mktemp("grid")
+    x = np.stack(np.meshgrid(*[np.linspace(0, 1, 9)] * 2, indexing="ij"), -1).reshape(-1, 2)
+    rng = np.random.default_rng(0)
+    cases = [
+        PointSet(x, np.sin(k * x[:, :1]), np.cos(k * x[:, 1:]), grid=(9, 9)) for k in 1 + 5 * rng.random(5)
+    ]
+    write_dataset(folder / "grid.h5", cases)
+    return train(folder / "grid.h5", folder / "run", "lrsa", width=8, depth=1, heads=2, rank=4)
+
+
+def predictions(run: Path) -> list[tuple[PointSet, np.ndarray]]:
+    surrogate = lrsa.load(run)
+    tests = Dataset(Path(RunConfig.load(run).data.path), "test")
+    return [(case, surrogate.predict(case.x, case.f, globals=case.globals, grid=case.grid)) for case in tests]
+
+
+def test_every_number_of_every_case_and_field(run: Path) -> None:
+    evaluation = evaluate(run)
+    for row, (case, p) in zip(evaluation.table, predictions(run), strict=True):
+        assert case.u is not None
+        assert case.u_mask is not None
+        e, u = (p - case.u).astype(float), case.u.astype(float)
+        for c, name in enumerate(NAMES.targets):
+            k = case.u_mask[:, c]
+            square, spread = (e[k, c] ** 2).sum(), ((u[k, c] - u[k, c].mean()) ** 2).sum()
+            expected = {
+                "relative_l2": math.sqrt(square / (u[k, c] ** 2).sum()),
+                "mse": square / k.sum(),
+                "max_error": np.abs(e[k, c]).max(),
+                "r2": 1 - square / spread,
+            }
+            assert row.fields[name] == pytest.approx(expected, rel=1e-5)
+        k = case.u_mask
+        assert row.relative_l2 == pytest.approx(math.sqrt((e[k] ** 2).sum() / (u[k] ** 2).sum()), rel=1e-5)
+        assert row.points == len(case)
+    assert evaluation.relative_l2 == pytest.approx(np.mean(evaluation.per_case))
+    for name, metrics in evaluation.fields.items():
+        for metric in DEFINITIONS:
+            assert metrics[metric] == pytest.approx(
+                np.mean([r.fields[name][metric] for r in evaluation.table])
+            )
+
+
+def test_the_worst_case_is_named_by_its_file(run: Path) -> None:
+    evaluation = evaluate(run)
+    worst = evaluation.worst(2)
+    assert worst[0].name == FILES[6 + int(np.argmax(evaluation.per_case))]
+    assert worst[0].relative_l2 == max(evaluation.per_case) >= worst[1].relative_l2
+
+
+def test_linear_regression_is_exact_where_the_field_is_linear_in_the_parameters() -> None:
+    rng = np.random.default_rng(0)
+    x, slopes = rng.random((30, 2)), rng.standard_normal((30, 2, 3))
+    parameters = 1e4 * rng.random((6, 3)) + 1e5
+    cases = [PointSet(x, u=1 + slopes @ g, globals=g) for g in parameters]
+    errors = NullBaselines(cases[:5], Static(), fixed=True).errors(cases[5:])
+    assert errors["linear regression"][0] < 1e-10
+    assert errors["mean field"][0] > 1e-3
+
+
+def test_linear_regression_of_ragged_cases_gives_their_mean_level(run: Path) -> None:
+    """On its own training cases, by numpy's least squares of the mean over known points."""
+    cases = [ragged_case(i) for i in range(9)]
+    assert not corresponding(cases)
+    means = np.array([[c.u[k, j].mean() for j, k in enumerate(c.u_mask.T)] for c in cases[:6]])  # pyright: ignore
+    design = np.array([[1.0, c.globals[0]] for c in cases])  # pyright: ignore[reportOptionalSubscript]
+    expected = design[8] @ np.linalg.lstsq(design[:6], means, rcond=None)[0]
+    got = NullBaselines(cases[:6], Static(), fixed=False).predictions(cases[8])["linear regression"]
+    np.testing.assert_allclose(got, np.broadcast_to(expected, got.shape), rtol=1e-5)
+
+
+def test_no_regression_without_parameters(grid_run: Path) -> None:
+    assert evaluate(grid_run).nulls.keys() == {"mean field", "nearest case"}
+
+
+def test_meshes_of_one_size_correspond_only_if_they_are_one_mesh() -> None:
+    x, u = np.random.default_rng(0).random((4, 2)), np.ones((4, 1))
+    one, other = (PointSet(x, u=u, cells=np.array([cell])) for cell in ([0, 1, 2], [1, 2, 3]))
+    assert corresponding([one, one])
+    assert not corresponding([one, other])
+
+
+def test_a_pointwise_function_is_consistent_at_every_sampling(run: Path) -> None:
+    samplings = evaluate(run, stride=(1, 2, 3)).samplings
+    assert [s.stride for s in samplings] == [1, 2, 3]
+    assert samplings[0].self_consistency == 0
+    assert max(s.self_consistency for s in samplings) < 1e-6
+
+
+def test_coarser_samplings_of_a_grid_computed_again(grid_run: Path) -> None:
+    evaluation = evaluate(grid_run, stride=(1, 2, 4))
+    surrogate = lrsa.load(grid_run)
+    whole = predictions(grid_run)
+    for sampling in evaluation.samplings:
+        s, errors, distances = sampling.stride, [], []
+        for case, full in whole:
+            part = case.strided(s)
+            assert part.u is not None
+            p = surrogate.predict(part.x, part.f, grid=part.grid)
+            shared = full.reshape(9, 9, 1)[::s, ::s].reshape(-1, 1)
+            errors.append(np.linalg.norm(p - part.u) / np.linalg.norm(part.u))
+            distances.append(np.linalg.norm(p - shared) / np.linalg.norm(shared))
+        assert sampling.points == str(len(range(0, 9, s)) ** 2)
+        assert sampling.relative_l2 == pytest.approx(np.mean(errors), rel=1e-4)
+        assert sampling.self_consistency == pytest.approx(np.mean(distances), rel=1e-4, abs=1e-7)
+    assert evaluation.relative_l2 == evaluation.samplings[0].relative_l2
+    assert evaluation.samplings[2].self_consistency > 0
+
+
+def test_one_stride_moves_the_whole_evaluation(grid_run: Path) -> None:
+    assert evaluate(grid_run, stride=2).points == "25"
+    assert (
+        evaluate(grid_run, stride=2).relative_l2 == evaluate(grid_run, stride=(1, 2)).samplings[1].relative_l2
+    )
+
+
+def test_without_the_truth_there_is_self_consistency(
+    run: Path, grid_run: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    cases = [PointSet(case.x, case.f, grid=case.grid) for case, _ in predictions(grid_run)]
+    write_dataset(tmp_path / "blind.h5", {"test": cases})
+    evaluation = evaluate(grid_run, str(tmp_path / "blind.h5"), (1, 2))
+    known = evaluate(grid_run, stride=(1, 2))
+    assert [s.self_consistency for s in evaluation.samplings] == [s.self_consistency for s in known.samplings]
+    assert math.isnan(evaluation.relative_l2)
+    assert not evaluation.fields
+    print_evaluation(grid_run, evaluation)
+    assert "no truth" in capsys.readouterr().out
+    evaluation.save(tmp_path / "evaluation.json")
+    assert json.loads((tmp_path / "evaluation.json").read_text())["relative_l2"] is None
+
+
+def test_the_files_hold_what_was_computed(run: Path, tmp_path: Path) -> None:
+    evaluation = evaluate(run, stride=(1, 2))
+    evaluation.save(tmp_path / "evaluation.json")
+    values = json.loads((tmp_path / "evaluation.json").read_text())
+    assert values["relative_l2"] == evaluation.relative_l2
+    assert values["per_case"] == evaluation.per_case
+    with open(tmp_path / "evaluation.csv", newline="") as file:
+        rows = list(csv.DictReader(file))
+    assert [row["case"] for row in rows] == FILES[6:]
+    assert [float(row["relative_l2"]) for row in rows] == evaluation.per_case
+    assert [float(row["T: max_error"]) for row in rows] == [
+        r.fields["T"]["max_error"] for r in evaluation.table
+    ]
+    nulls = np.mean([float(row["linear regression: relative_l2"]) for row in rows])
+    assert nulls == pytest.approx(evaluation.nulls["linear regression"])
+    assert {"stride 2: relative_l2", "stride 2: self_consistency"} <= rows[0].keys()
+
+
+def test_the_console_shows_fields_nulls_and_worst_cases(
+    run: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    evaluation = evaluate(run, stride=(1, 2))
+    print_evaluation(run, evaluation)
+    said = capsys.readouterr().out
+    for words in ("linear regression", "plate_0", "self-consistency", f"{evaluation.relative_l2:.4f}"):
+        assert words in said
+    assert len(tables(RunConfig.load(run), evaluation)) == 5
+
+
+@pytest.mark.parametrize("text", ["two", "1,,2", "1.5"])
+def test_strides_that_are_no_numbers_are_refused(text: str) -> None:
+    with pytest.raises(LrsaError, match="whole numbers"):
+        parse_strides(text)
+
+
+def test_strides_as_typed(run: Path) -> None:
+    assert parse_strides("1,2,4") == (1, 2, 4)
+    assert parse_strides(None) is None
+    with pytest.raises(LrsaError, match="1 or more"):
+        evaluate(run, stride=0)
+
+
+def test_other_targets_are_refused(run: Path, grid_run: Path) -> None:
+    with pytest.raises(LrsaError, match="predicts p, T"):
+        evaluate(run, RunConfig.load(grid_run).data.path)
