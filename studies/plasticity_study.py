@@ -24,10 +24,11 @@ import torch
 
 import lrsa
 from lrsa.console import bar
-from lrsa.data.making import case_rng, make_dataset
-from lrsa.data.store import Dataset, data_home
-from lrsa.files import atomic
+from lrsa.data.making import case_rng
+from lrsa.data.store import Dataset
+from lrsa.files import atomic, data_home
 from lrsa.problems.catalogue import get
+from lrsa.problems.making import make_dataset
 from lrsa.problems.plasticity.die import random_heights
 from lrsa.problems.plasticity.dynamics import LEFT, PLASTIC, SHORTEST, STEPS, WORK
 from lrsa.problems.plasticity.flow import code_folder

@@ -18,9 +18,8 @@ from torch.testing import assert_close
 
 import lrsa
 from lrsa.cli.program import main
-from lrsa.evaluation.evaluate import evaluate, predict_case
+from lrsa.evaluation.evaluate import evaluate
 from lrsa.models.registry import DATA_ARGUMENTS
-from lrsa.objectives.protocols import protocol
 
 pytest_plugins = ["small_runs"]
 pytestmark = pytest.mark.usefixtures("home")
@@ -59,7 +58,7 @@ def test_a_recorded_run_evaluates_and_predicts_as_it_did(name: str, home: Path) 
     assert evaluate(run).relative_l2 == pytest.approx(expected["relative_l2"], rel=1e-4)
     surrogate = lrsa.load(run)
     case = lrsa.open_dataset(HERE / "data" / f"{expected['data']}.h5", "test")[0]
-    u = predict_case(surrogate, protocol(surrogate.schema.protocol), case, weights=True)
+    u = surrogate.predict(case)
     np.testing.assert_allclose(u.ravel()[:8], expected["prediction"], rtol=1e-3, atol=1e-5)
 
 

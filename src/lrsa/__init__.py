@@ -13,19 +13,19 @@ from lrsa.version import __version__ as __version__
 
 if TYPE_CHECKING:
     from lrsa.context import Context as Context
-    from lrsa.data.store import open_dataset as open_dataset
     from lrsa.data.writing import write_dataset as write_dataset
     from lrsa.errors import LrsaError as LrsaError
     from lrsa.models.attention import LowRankSpatialAttention as LowRankSpatialAttention
+    from lrsa.models.create import create_model as create_model
+    from lrsa.models.listing import list_models as list_models
     from lrsa.models.operator import LRSA as LRSA
     from lrsa.models.operator import NeuralOperator as NeuralOperator
-    from lrsa.models.registry import create_model as create_model
-    from lrsa.models.registry import list_models as list_models
     from lrsa.models.registry import register as register
     from lrsa.models.template import LowRankMix as LowRankMix
     from lrsa.models.template import Partial as Partial
     from lrsa.pointset import Names as Names
     from lrsa.pointset import PointSet as PointSet
+    from lrsa.problems.catalogue import open_dataset as open_dataset
     from lrsa.streaming.stream import stream as stream
     from lrsa.surrogate.surrogate import Surrogate as Surrogate
     from lrsa.surrogate.surrogate import load as load
@@ -36,13 +36,13 @@ _HOMES = {
     "Context": "context",
     "Names": "pointset",
     "PointSet": "pointset",
-    "open_dataset": "data.store",
+    "open_dataset": "problems.catalogue",
     "write_dataset": "data.writing",
     "LrsaError": "errors",
     "LRSA": "models.operator",
     "NeuralOperator": "models.operator",
-    "create_model": "models.registry",
-    "list_models": "models.registry",
+    "create_model": "models.create",
+    "list_models": "models.listing",
     "register": "models.registry",
     "stream": "streaming.stream",
     "Surrogate": "surrogate.surrogate",

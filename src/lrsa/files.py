@@ -1,4 +1,4 @@
-"""Files that are never half, and never made by two processes at once."""
+"""Files: where they live, never half, and never made by two processes at once."""
 
 import errno
 import fcntl
@@ -10,6 +10,11 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from lrsa.errors import LrsaError
+
+
+def data_home() -> Path:
+    """Where data sets live: $LRSA_HOME/data, by default ~/.cache/lrsa/data."""
+    return Path(os.environ.get("LRSA_HOME", "~/.cache/lrsa")).expanduser() / "data"
 
 
 @contextmanager

@@ -10,9 +10,9 @@ import lrsa
 from lrsa.analysis import inspect
 from lrsa.analysis.inspect import Inspection, inspect_run
 from lrsa.data.batch import collate
-from lrsa.data.store import open_dataset
 from lrsa.errors import LrsaError
 from lrsa.pointset import PointSet
+from lrsa.problems.catalogue import open_dataset
 from lrsa.report.inspect_figures import draw_inspection
 from lrsa.report.inspect_tables import print_inspection
 

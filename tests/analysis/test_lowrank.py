@@ -10,7 +10,8 @@ from torch.func import jacrev
 from torch.nn.attention import SDPBackend, sdpa_kernel
 
 from lrsa.analysis import lowrank
-from lrsa.analysis.lowrank import Factors, OnGrid, effective_rank, factors, jacobian
+from lrsa.analysis.factors import factors
+from lrsa.analysis.lowrank import Factors, OnGrid, effective_rank, jacobian
 from lrsa.context import Context
 from lrsa.errors import LrsaError
 from lrsa.geometry.eigenbasis import box_eigenfunctions

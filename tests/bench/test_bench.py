@@ -27,8 +27,9 @@ from lrsa.bench.timing import Runner, Times, interleave
 from lrsa.context import Context
 from lrsa.data.batch import Batch
 from lrsa.errors import LrsaError
+from lrsa.models.create import create_model
+from lrsa.models.listing import list_models
 from lrsa.models.mixers.fourier import FourierMix
-from lrsa.models.registry import create_model, list_models
 from lrsa.training.repeated_layers import checkpoint_blocks, compile_blocks, repeated
 
 TINY = Setting("tiny", 64, 16, 2, 1, 1, grid=(8, 8))

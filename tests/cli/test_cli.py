@@ -15,8 +15,8 @@ import lrsa
 from lrsa.cli.parsing import argument_helps
 from lrsa.cli.program import COMMANDS, Command, main
 from lrsa.cli.train import model_name
-from lrsa.data.store import open_dataset
 from lrsa.models.registry import model_options
+from lrsa.problems.catalogue import open_dataset
 from lrsa.training.config import RunConfig, TrainConfig
 
 pytest_plugins = ["small_runs"]
@@ -151,7 +151,7 @@ def test_evaluation_of_other_weights_data_and_samplings(
     before = files(trained)
     said = {
         "best": say(capsys, "evaluate", trained),
-        "last": say(capsys, "evaluate", trained, "--weights", "last"),
+        "last": say(capsys, "evaluate", trained, "--epoch", "last"),
         "stride": say(capsys, "evaluate", trained, "--stride", 2),
         "same": say(capsys, "evaluate", trained, "--data", data),
         "other": say(

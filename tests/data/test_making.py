@@ -13,12 +13,14 @@ from typing import Any
 import pytest
 from cases import NAMES, assert_equal, make_case
 
-from lrsa.data.making import Job, case_rng, make_dataset
+from lrsa.data.making import CaseBlock, case_rng
 from lrsa.data.store import Dataset, Schema
 from lrsa.data.writing import write_dataset
 from lrsa.errors import LrsaError
 from lrsa.pointset import Names
-from lrsa.problems.catalogue import CATALOGUE, Benchmark, get
+from lrsa.problems.catalogue import CATALOGUE, get
+from lrsa.problems.making import make_dataset
+from lrsa.problems.problem import Problem
 
 DARCY = get("darcy")
 Make = Callable[..., Path]
@@ -69,7 +71,7 @@ def test_every_benchmark_is_the_same_by_one_worker_or_two(name: str, tmp_path: P
 def test_a_set_that_is_there_is_not_made_again(whole: Path) -> None:
     before = whole.stat()
 
-    def nothing(done: int, total: int) -> None:
+    def nothing(done: int, total: int, words: str) -> None:
         pytest.fail(f"{done} of {total}")
 
     for samples, test in ((12, 3), (4, 1), (12, 1)):
@@ -91,7 +93,7 @@ def test_a_set_that_names_another_place_of_its_generator_is_taken_and_extended(
 
 def test_progress_only_grows_and_reaches_the_total(tmp_path: Path) -> None:
     seen: list[tuple[int, int]] = []
-    make_dataset(DARCY, 9, 2, "fast", 0, 1, tmp_path / "a.h5", lambda *now: seen.append(now))
+    make_dataset(DARCY, 9, 2, "fast", 0, 1, tmp_path / "a.h5", lambda *now: seen.append(now[:2]))
     done, totals = zip(*seen, strict=True)
     assert set(totals) == {11}
     assert done[0] == 0
@@ -103,7 +105,7 @@ PROGRAM = """
 import sys
 from pathlib import Path
 from lrsa.problems.catalogue import get
-from lrsa.data.making import make_dataset
+from lrsa.problems.making import make_dataset
 if __name__ == "__main__":
     make_dataset(get("darcy"), 80, 3, "fast", 0, 2, Path(sys.argv[1]))
 """
@@ -160,7 +162,7 @@ def test_killed_three_times_it_ends_with_the_same_file(tmp_path: Path) -> None:
         assert kept.items() <= now.items()
         kept = now
     seen: list[tuple[int, int]] = []
-    make_dataset(DARCY, 80, 3, "fast", 0, 1, out, lambda *now: seen.append(now))
+    make_dataset(DARCY, 80, 3, "fast", 0, 1, out, lambda done, total, words: seen.append((done, total)))
     assert seen[0][0] >= 3 * 8 - 5  # a block of the test split holds 3
     assert os.listdir(out.parent) == ["a.h5"]
     assert_same_file(out, make_dataset(DARCY, 80, 3, "fast", 0, 2, tmp_path / "one go" / "a.h5"))
@@ -170,7 +172,7 @@ def test_blocks_left_by_a_run_with_other_settings_are_not_taken(tmp_path: Path) 
     """A run with seed 1 was interrupted; the next one to the same file has seed 0."""
     out = tmp_path / "a.h5"
 
-    def stop(done: int, total: int) -> None:
+    def stop(done: int, total: int, words: str) -> None:
         if done:
             raise KeyboardInterrupt
 
@@ -189,7 +191,7 @@ def test_blocks_left_by_a_run_with_other_settings_are_not_taken(tmp_path: Path) 
     ids=["seed", "fidelity", "version"],
 )
 def test_a_file_made_with_other_settings_is_refused(
-    whole: Path, benchmark: Benchmark, fidelity: str, seed: int
+    whole: Path, benchmark: Problem, fidelity: str, seed: int
 ) -> None:
     before = whole.read_bytes()
     with pytest.raises(LrsaError, match=f"{whole.name} was made with other settings"):
@@ -206,7 +208,7 @@ class Annulus:
 
 
 def test_a_solver_with_tuples_for_parameters_finds_its_file_again(tmp_path: Path) -> None:
-    benchmark = replace(DARCY, solver=f"{__name__}:Annulus", fidelities={"fast": {}})
+    benchmark = replace(DARCY, solver=Annulus, fidelities={"fast": {}})
     cases = [make_case(i, 4) for i in range(4)]
     write_dataset(tmp_path / "a.h5", {"train": cases, "test": cases}, benchmark.schema("fast", 0))
     assert make_dataset(benchmark, 4, 4, "fast", 0, 1, tmp_path / "a.h5").exists()
@@ -245,9 +247,9 @@ def test_a_case_depends_on_all_that_names_it_and_on_nothing_else() -> None:
 
 def test_a_block_gives_back_the_cases_that_the_solver_made(tmp_path: Path) -> None:
     """Cases 1 and 11 have names of which one begins with the other."""
-    job = Job("darcy", "fast", 5, "test", 1, 12, tmp_path, "tag")
-    assert job.make() == 11
     solver = DARCY.solver_at("fast")
+    job = CaseBlock(solver.sample, ("darcy", 1, 5), "test", 1, 12, tmp_path, "tag")
+    assert job.make() == 11
     for index in (1, 11):
         expected = solver.sample(case_rng("darcy", DARCY.version, 5, "test", index))
         assert_equal(job.read(index, solver.names), expected)

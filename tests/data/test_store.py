@@ -18,10 +18,11 @@ from cases import NAMES, OPTIONAL, assert_equal, case_lists, make_case
 from hypothesis import given
 from hypothesis import strategies as st
 
-from lrsa.data.store import FORMAT, VERSION, Dataset, Schema, Selection, is_path, open_dataset
+from lrsa.data.store import FORMAT, VERSION, Dataset, Schema, Selection, is_path
 from lrsa.data.writing import write_dataset
 from lrsa.errors import LrsaError
 from lrsa.pointset import Names, PointSet
+from lrsa.problems.catalogue import open_dataset
 
 SCHEMA = Schema("mine", "official", "autoregressive", NAMES, {"seed": 3, "parameters": {"tau": 0.1}})
 

@@ -14,8 +14,10 @@ from lrsa.errors import Failure, LrsaError
 from lrsa.experiments.table_page import write_table
 from lrsa.experiments.table_standard import chosen
 from lrsa.files import alone
-from lrsa.models.registry import get, list_models
-from lrsa.problems.catalogue import CATALOGUE, Scale
+from lrsa.models.listing import list_models
+from lrsa.models.registry import get
+from lrsa.problems.catalogue import CATALOGUE
+from lrsa.problems.problem import Scale
 
 pytest_plugins = ["small_runs"]
 SMALL: dict[str, dict[str, Any]] = {

@@ -5,8 +5,10 @@ from typing import Any
 import pytest
 
 from lrsa.errors import LrsaError
+from lrsa.models.create import create_model
+from lrsa.models.listing import list_models
 from lrsa.models.matching import matched_preset, matched_width, parameter_count
-from lrsa.models.registry import create_model, get, list_models
+from lrsa.models.registry import get
 
 DATA: dict[str, Any] = {"coord_dim": 2, "in_features": 1, "out_features": 1}
 

@@ -16,7 +16,9 @@ from torch import Tensor, nn
 
 from lrsa.data.batch import Batch
 from lrsa.data.prepare import Collator
-from lrsa.models.registry import Kind, create_model, get, list_models, model_options
+from lrsa.models.create import create_model
+from lrsa.models.listing import list_models
+from lrsa.models.registry import Kind, get, model_options
 from lrsa.pointset import PointSet
 
 pytest_plugins = ["small_runs"]

@@ -8,7 +8,7 @@ import torch
 import lrsa
 from lrsa.models.presets import PRESETS
 from lrsa.problems import catalogue
-from lrsa.training.choose import for_benchmark
+from lrsa.training.choose import for_problem
 
 TABLE = """
 elasticity       8 128 8 64  2.1M 1e-3 1e-5  500  1
@@ -99,4 +99,4 @@ def test_the_manual_gives_the_actual_counts() -> None:
 def test_a_scale_makes_no_model_larger_than_it_was_published(model: str, width: int) -> None:
     elasticity = catalogue.get("elasticity")
     assert elasticity.scale("demo").model["width"] == 64
-    assert for_benchmark(elasticity, elasticity.scale("demo"), model).model["width"] == width
+    assert for_problem(elasticity, elasticity.scale("demo"), model).model["width"] == width

@@ -16,6 +16,7 @@ from lrsa.context import Context
 from lrsa.data.prepare import Collator
 from lrsa.errors import LrsaError
 from lrsa.models import registry
+from lrsa.models.listing import ModelNames
 from lrsa.models.operator import LRSA
 from lrsa.surrogate.surrogate import requirements
 
@@ -94,7 +95,7 @@ def test_the_names_of_models_are_a_list_that_shows_itself_as_the_table(
     monkeypatch.setattr("lrsa.console.console.width", 400)
     names = lrsa.list_models()
     assert repr(names) == repr(list(names))
-    few = registry.ModelNames(["fno", "lrsa"])
+    few = ModelNames(["fno", "lrsa"])
     assert few == ["fno", "lrsa"]
     shown = [re.split(r" {2,}", line.strip()) for line in str(few).splitlines()]
     assert shown[1:3] == [row_of("fno"), row_of("lrsa")]

@@ -5,11 +5,11 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from lrsa.data.store import open_dataset
 from lrsa.data.writing import write_dataset
 from lrsa.errors import LrsaError
 from lrsa.problems.airfoil.official import AIRFOIL, read_airfoil
 from lrsa.problems.airfoil.solver import Airfoil
+from lrsa.problems.catalogue import open_dataset
 
 SHAPE = (105, 4)
 """Of small grids; the wake has its published 50 cells."""

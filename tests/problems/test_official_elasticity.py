@@ -5,9 +5,9 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from lrsa.data.store import open_dataset
 from lrsa.data.writing import write_dataset
 from lrsa.errors import LrsaError
+from lrsa.problems.catalogue import open_dataset
 from lrsa.problems.elasticity.official import read_elasticity
 from lrsa.problems.elasticity.solver import Elasticity
 

@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 from matlab import SAVES, Arrays, Save, save_v73
 
-from lrsa.data.store import open_dataset
 from lrsa.errors import LrsaError
+from lrsa.problems.catalogue import get, open_dataset
 from lrsa.problems.navier_stokes.official import NAVIER_STOKES, read_navier_stokes
 from lrsa.problems.navier_stokes.solver import NavierStokes
 from lrsa.problems.official import import_official, recognise
@@ -71,8 +71,8 @@ def test_the_file_is_imported_with_the_protocol_of_the_benchmark(tmp_path: Path,
     raw = arrays()
     save(tmp_path / NAVIER_STOKES, raw)
     assert recognise(tmp_path) == recognise(tmp_path / NAVIER_STOKES) == "navier-stokes"
-    name, counts = import_official(tmp_path / NAVIER_STOKES, tmp_path / "ns.h5")
-    assert (name, counts) == ("navier-stokes", {"train": 1000, "test": 200})
+    out, counts = import_official(tmp_path / NAVIER_STOKES, get("navier-stokes"), tmp_path / "ns.h5")
+    assert (out.name, counts) == ("ns.h5", {"train": 1000, "test": 200})
     stored = open_dataset(tmp_path / "ns.h5", split="test")
     assert stored.fixed_points
     assert (stored.schema.protocol, stored.schema.source) == ("autoregressive", "official")

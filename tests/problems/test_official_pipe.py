@@ -5,8 +5,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from lrsa.data.store import open_dataset
 from lrsa.errors import LrsaError
+from lrsa.problems.catalogue import get, open_dataset
 from lrsa.problems.official import import_official, recognise
 from lrsa.problems.pipe.official import PIPE, read_pipe
 from lrsa.problems.pipe.solver import Pipe
@@ -83,7 +83,8 @@ def test_a_generated_case_in_the_published_format_reads_back_in_its_own_schema(t
 def test_a_folder_or_one_of_its_files_is_recognised_and_goes_into_a_store(tmp_path: Path) -> None:
     save(tmp_path, 1002)
     assert recognise(tmp_path) == recognise(tmp_path / PIPE["Y"]) == "pipe"
-    assert import_official(tmp_path, tmp_path / "pipe.h5") == ("pipe", {"train": 1000, "test": 2})
+    out = tmp_path / "pipe.h5"
+    assert import_official(tmp_path, get("pipe"), out) == (out, {"train": 1000, "test": 2})
     stored = open_dataset(tmp_path / "pipe.h5", split="test")
     for ours, theirs in zip(stored, read_pipe(tmp_path)["test"], strict=True):
         assert ours.grid == theirs.grid

@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 from matlab import SAVES, Arrays, Save, save_v5
 
-from lrsa.data.store import open_dataset
 from lrsa.errors import LrsaError
+from lrsa.problems.catalogue import get, open_dataset
 from lrsa.problems.official import import_official, recognise
 from lrsa.problems.plasticity.official import PLASTICITY, read_plasticity
 from lrsa.problems.plasticity.solver import Plasticity
@@ -74,8 +74,8 @@ def test_the_file_becomes_a_time_conditioned_data_set(tmp_path: Path) -> None:
     path = tmp_path / PLASTICITY
     save_v5(path, arrays())
     assert recognise(tmp_path) == recognise(path) == "plasticity"
-    name, counts = import_official(path, tmp_path / "plasticity.h5")
-    assert (name, counts) == ("plasticity", {"train": 900, "test": 80})
+    out, counts = import_official(path, get("plasticity"), tmp_path / "plasticity.h5")
+    assert (out.name, counts) == ("plasticity.h5", {"train": 900, "test": 80})
     stored = open_dataset(tmp_path / "plasticity.h5", split="test")
     assert stored.schema.protocol == "time-conditioned"
     assert stored.schema.source == "official"

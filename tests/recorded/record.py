@@ -116,10 +116,10 @@ def write_data() -> None:
 
 def plans() -> dict[str, tuple[str, str, dict[str, Any]]]:
     """Every run: its model, its data, its options."""
-    from lrsa.models.registry import get, list_models, model_options
+    from lrsa.models.registry import get, model_options, names
 
     made: dict[str, tuple[str, str, dict[str, Any]]] = {}
-    for model in list_models():
+    for model in names():
         known = model_options(model)
         options = {k: v for k, v in {**SIZES, **OPTIONS.get(model, {})}.items() if k in known}
         made[model] = (model, "mesh" if "mesh" in get(model).data else "grid", options)
@@ -129,8 +129,7 @@ def plans() -> dict[str, tuple[str, str, dict[str, Any]]]:
 
 
 def record_run(name: str, model: str, data: str, options: dict[str, Any]) -> dict[str, Any]:
-    from lrsa.evaluation.evaluate import evaluate, predict_case
-    from lrsa.objectives.protocols import protocol
+    from lrsa.evaluation.evaluate import evaluate
 
     run = HERE / "runs" / name
     path = HERE / "data" / f"{data}.h5"
@@ -138,7 +137,7 @@ def record_run(name: str, model: str, data: str, options: dict[str, Any]) -> dic
     surrogate = lrsa.fit(path, model, out=run, options=options, **TRAINING)
     error = evaluate(run).relative_l2
     case = lrsa.open_dataset(path, "test")[0]
-    prediction = predict_case(surrogate, protocol(surrogate.schema.protocol), case, weights=True)
+    prediction = surrogate.predict(case)
     shutil.rmtree(run / "checkpoint")
     (run / "last.safetensors").unlink()
     config = json.loads((run / "config.json").read_text())

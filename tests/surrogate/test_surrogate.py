@@ -17,6 +17,7 @@ import lrsa
 from lrsa.errors import LrsaError
 from lrsa.pointset import PointSet
 from lrsa.surrogate import surrogate as surrogates
+from lrsa.training.config import RunConfig
 
 pytest_plugins = ["small_runs"]
 pytestmark = pytest.mark.usefixtures("home")
@@ -147,7 +148,9 @@ def test_unknown_settings_in_a_configuration_are_refused(trained: Path, tmp_path
     values = json.loads((run / "config.json").read_text())
     for change in ({"train": {**values["train"], "epcohs": 3}}, {"extra": 1}, {"schema": {"name": "x"}}):
         (run / "config.json").write_text(json.dumps({**values, **change}))
-        assert "damaged" in line(run)
+        with pytest.raises(LrsaError, match="damaged"):
+            RunConfig.load(run)
+    assert "damaged" in line(run), "the schema is needed to predict too"
     for change in ({"model": "lrsb"}, {"options": {**values["options"], "wdth": 3}}):
         (run / "config.json").write_text(json.dumps({**values, **change}))
         assert "Did you mean" in line(run)

@@ -151,7 +151,7 @@ def test_interruptions_inside_the_process_change_nothing_either(
                 real(path, *rest)  # pyright: ignore
 
             run = Path(f"run-{count}-{written}")
-            prepare(str(data), "lrsa", None, run, None, "cpu", None, OPTIONS, settings)
+            prepare(str(data), "lrsa", out=run, options=OPTIONS, train=settings)
             with monkeypatch.context() as patch:
                 patch.setattr(checkpoint, "_write", dying)
                 try:
@@ -168,7 +168,7 @@ def test_half_precision_resumes_exactly(data: Path, monkeypatch: pytest.MonkeyPa
     """The state of the loss scale is part of it."""
     settings = {"epochs": 4, "precision": "fp16"}
     quick(data, "whole", **settings)
-    run = prepare(str(data), "lrsa", None, Path("run"), None, "cpu", None, OPTIONS, settings)
+    run = prepare(str(data), "lrsa", out=Path("run"), options=OPTIONS, train=settings)
     real = checkpoint._write
 
     def once(path: Path, *rest: object) -> None:
@@ -219,7 +219,9 @@ def test_a_run_goes_on_from_any_folder(data: Path, home: Path, monkeypatch: pyte
     """Whatever was named relative to another one."""
     Path("d.h5").write_bytes(data.read_bytes())
     quick(Path("d.h5"), "first")
-    run = prepare("d.h5", "lrsa", None, Path("run"), "first", "cpu", None, OPTIONS, {"epochs": 2}).resolve()
+    run = prepare(
+        "d.h5", "lrsa", out=Path("run"), init="first", options=OPTIONS, train={"epochs": 2}
+    ).resolve()
     (home / "elsewhere").mkdir()
     monkeypatch.chdir("elsewhere")
     train_run(run)

@@ -35,7 +35,7 @@ from lrsa.data.batch import Batch
 from lrsa.data.prepare import Collator
 from lrsa.data.store import Dataset
 from lrsa.errors import Failure, LrsaError
-from lrsa.evaluation.evaluate import evaluate, predict_case
+from lrsa.evaluation.evaluate import evaluate
 from lrsa.models.registry import get, model_options
 from lrsa.objectives.protocols import protocol
 from lrsa.pointset import Names, PointSet
@@ -286,7 +286,7 @@ def test_every_model_of_points_trains_on_cases_of_different_sizes(model: str) ->
     assert np.isfinite(found.relative_l2)
     assert " to " in found.points
     case = ragged_cases(1, seed=1)[0]
-    again = predict_case(surrogate, protocol("static"), case, weights=False)
+    again = surrogate.predict(case)
     np.testing.assert_allclose(surrogate.predict(case.x, case.f), again, rtol=1e-4, atol=1e-5)
 
 

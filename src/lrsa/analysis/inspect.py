@@ -15,16 +15,17 @@ import torch
 from torch import Tensor, nn
 
 from lrsa.analysis.cost import Cost, cost_split
-from lrsa.analysis.lowrank import Factors, OnGrid, effective_rank, factors, jacobian
+from lrsa.analysis.factors import factors
+from lrsa.analysis.lowrank import Factors, OnGrid, effective_rank, jacobian
 from lrsa.context import Context
-from lrsa.data.store import Selection, open_dataset
+from lrsa.data.store import Selection
 from lrsa.errors import LrsaError
-from lrsa.evaluation.evaluate import case_names, predict_case
+from lrsa.evaluation.evaluate import case_names
 from lrsa.models.mixers.factorised_fourier import FactorisedConvolution
 from lrsa.models.mixers.fourier import SpectralConvolution
 from lrsa.models.template import GlobalMix, LowRankMix
-from lrsa.objectives.protocols import protocol
 from lrsa.pointset import PointSet
+from lrsa.problems.catalogue import open_dataset
 from lrsa.surrogate.surrogate import WHOLE, load
 from lrsa.training.config import RunConfig
 
@@ -95,7 +96,7 @@ def inspect_run(
     if len(chosen) > WHOLE:
         raise LrsaError(f"the case has {len(chosen)} points, more than {WHOLE}. Take fewer with --stride")
     with _captured(surrogate.model) as seen:
-        predict_case(surrogate, protocol(config.schema.protocol), chosen, config.train.weights)
+        surrogate.predict(chosen)
     if not seen.calls:
         raise LrsaError(f'the model "{config.model}" has no global mixing layer that could be inspected')
     notes: list[str] = []

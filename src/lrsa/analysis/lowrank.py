@@ -127,16 +127,6 @@ class OnGrid(GlobalMix):
         return self.spectral(h.unflatten(1, full_grid(context, "a layer on images"))).flatten(1, 2)
 
 
-@torch.no_grad()
-def factors(layer: GlobalMix, h: Tensor, x: Tensor, context: Context) -> Factors:
-    """U, G, V of a layer at one sample: h (1, N, d), x (1, N, p)."""
-    # Each family registers itself when imported; imported here, they can import this module.
-    from lrsa.analysis import factors_attention, factors_spectral  # noqa: F401
-
-    _single(h)
-    return factors_of(layer, h, x, context)
-
-
 def effective_rank(singular_values: Tensor) -> Tensor:
     """exp of the entropy of σ / Σσ, (..., K) -> (...): 1 for a single mode, K for K equal ones."""
     total = singular_values.sum(-1, keepdim=True)
@@ -152,7 +142,7 @@ def jacobian(layer: GlobalMix, h: Tensor, x: Tensor, context: Context) -> Jacobi
     A layer of the template costs M d derivatives, through its latents; any other N d. (A grid layer has no
     `own` apart: all of its derivative is interaction.)
     """
-    _single(h)
+    check_single(h)
     _refuse(h.shape[1], POINTS, "points for a Jacobian")
     with _differentiable():
         output = layer(h, x, context)
@@ -254,7 +244,8 @@ def _real(values: Tensor) -> Tensor:
     return values.real if values.is_complex() else values
 
 
-def _single(h: Tensor) -> None:
+def check_single(h: Tensor) -> None:
+    """Refuse a batch of several samples."""
     if len(h) != 1:
         raise LrsaError(f"a layer is looked at one sample at a time, and here are {len(h)}")
 

@@ -16,7 +16,7 @@ from torch import nn
 from torch.utils.flop_counter import FlopCounterMode, flop_registry
 
 from lrsa.data.batch import Batch
-from lrsa.training.loop import autocast
+from lrsa.surrogate.precision import Precision, autocast
 
 Shape = Sequence[int]
 
@@ -33,7 +33,7 @@ def fourier_flops(shape: Shape, axes: Sequence[int]) -> int:
     return round(5 * math.prod(shape) * math.log2(n)) if n > 1 else 0
 
 
-def forward_flops(model: nn.Module, batch: Batch, precision: str = "fp32") -> tuple[int, list[str]]:
+def forward_flops(model: nn.Module, batch: Batch, precision: Precision = "fp32") -> tuple[int, list[str]]:
     """Operations of `model` on the batch, and the attention kernels that were taken."""
     counter = FlopCounterMode(display=False, custom_mapping=_FORMULAE)
     learned = [parameter for parameter in model.parameters() if parameter.requires_grad]

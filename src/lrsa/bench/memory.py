@@ -16,6 +16,7 @@ from lrsa.bench.settings import Entrant, Setting
 from lrsa.bench.timing import Runner
 from lrsa.errors import LrsaError
 from lrsa.machine import memory
+from lrsa.surrogate.precision import Precision
 
 SHARE = 0.75
 """Of the machine's memory, what one model may take."""
@@ -41,7 +42,7 @@ class Probe:
 
 
 def probe(
-    entrant: Entrant, setting: Setting, device: str, precision: str, threads: int, patience: float
+    entrant: Entrant, setting: Setting, device: str, precision: Precision, threads: int, patience: float
 ) -> Probe:
     """Two training steps in a fresh process, which gets `patience` seconds.
 
@@ -70,7 +71,7 @@ def probe(
 
 
 def _child(
-    answer: Connection, entrant: Entrant, setting: Setting, device: str, precision: str, threads: int
+    answer: Connection, entrant: Entrant, setting: Setting, device: str, precision: Precision, threads: int
 ) -> None:
     most = int(SHARE * memory())
     resource.setrlimit(resource.RLIMIT_DATA, (most, most))

@@ -20,8 +20,9 @@ from lrsa.bench.timing import Runner, interleave
 from lrsa.errors import LrsaError, nearest
 from lrsa.files import atomic
 from lrsa.machine import check_device
+from lrsa.surrogate.precision import Precision
 
-PRECISIONS = ("fp32", "bf16", "fp16")
+PRECISIONS: dict[str, Precision] = {"fp32": "fp32", "bf16": "bf16", "fp16": "fp16"}
 PATIENCE = 240.0
 """Seconds for the data and two steps of one model."""
 UNMEASURED = "no time was left: raise --minutes"
@@ -42,7 +43,7 @@ class Plan:
     threads: Sequence[int] = (2, 1)
     """The first for all models, further ones for LRSA and Transolver."""
     device: str = "cpu"
-    precisions: Sequence[str] = ("fp32",)
+    precisions: Sequence[Precision] = ("fp32",)
     minutes: float = 10.0
     """LRSA and Transolver always run, other models while the time of the settings so far lasts."""
     compiled: bool = False
@@ -60,7 +61,9 @@ class Plan:
         check_device(device)
         usual = PRECISIONS if torch.device(device).type == "cuda" else ("fp32",)
         return Plan(
-            [SETTINGS[name] for name in settings or SETTINGS], precisions=precisions or usual, device=device
+            [SETTINGS[name] for name in settings or SETTINGS],
+            precisions=[PRECISIONS[name] for name in precisions or usual],
+            device=device,
         )
 
 
@@ -108,7 +111,7 @@ def versions(device: str) -> dict[str, str]:
 
 
 def _admit(
-    plan: Plan, setting: Setting, precision: str, deadline: float, results: Results, say: Say
+    plan: Plan, setting: Setting, precision: Precision, deadline: float, results: Results, say: Say
 ) -> Admitted:
     """Try every model by itself; those that do not run, or for which there is no time, are listed."""
     admitted: Admitted = []
@@ -129,7 +132,7 @@ def _admit(
     return admitted
 
 
-def _measure(plan: Plan, setting: Setting, precision: str, threads: int, some: Admitted) -> list[Row]:
+def _measure(plan: Plan, setting: Setting, precision: Precision, threads: int, some: Admitted) -> list[Row]:
     """The models by turns; a peak memory belongs to the number of threads at which it was found."""
     torch.set_num_threads(threads)
     if any(entrant.variant == "compiled" for entrant, _ in some):

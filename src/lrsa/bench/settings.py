@@ -11,7 +11,9 @@ from torch import nn
 from lrsa.data.batch import Batch
 from lrsa.data.prepare import Collator
 from lrsa.errors import LrsaError, nearest
-from lrsa.models.registry import create_model, get, list_models, model_options
+from lrsa.models.create import create_model
+from lrsa.models.listing import list_models
+from lrsa.models.registry import get, model_options
 from lrsa.pointset import PointSet
 from lrsa.training.repeated_layers import checkpoint_blocks, compile_blocks
 

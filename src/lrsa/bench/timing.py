@@ -14,7 +14,7 @@ from torch.nn.functional import mse_loss
 
 from lrsa.bench.settings import Entrant, Setting
 from lrsa.data.batch import Batch
-from lrsa.training.loop import autocast
+from lrsa.surrogate.precision import Precision, autocast
 
 PRODUCTS = 5
 """Matrix products in every model's turn; the fastest of the run counts."""
@@ -36,9 +36,10 @@ class Times:
 class Runner:
     """A model with its data and optimiser, ready to run."""
 
-    def __init__(self, entrant: Entrant, setting: Setting, device: str, precision: str) -> None:
+    def __init__(self, entrant: Entrant, setting: Setting, device: str, precision: Precision) -> None:
         torch.manual_seed(0)
-        self.entrant, self.setting, self.device, self.precision = entrant, setting, device, precision
+        self.entrant, self.setting, self.device = entrant, setting, device
+        self.precision: Precision = precision
         model = entrant.build(setting)
         self.batch: Batch = entrant.batch(setting, model).to(device)
         assert self.batch.u is not None
@@ -91,7 +92,7 @@ def interleave(runners: Sequence[Runner], rounds: int) -> list[Times]:
     return times
 
 
-def matmul_rate(n: int, d: int, device: str, precision: str) -> float:
+def matmul_rate(n: int, d: int, device: str, precision: Precision) -> float:
     """Operations per second of (n × d) times (d × d)."""
     kind = {"fp32": torch.float32, "bf16": torch.bfloat16, "fp16": torch.float16}[precision]
     a, b = torch.rand(n, d, dtype=kind, device=device), torch.rand(d, d, dtype=kind, device=device)

@@ -44,22 +44,22 @@ def data_make(
         fidelity: The resolution of the solver; `lrsa data list` shows the scales that use it.
     """
     from lrsa.console import bar, console
-    from lrsa.data.making import make_dataset
     from lrsa.problems.catalogue import get
+    from lrsa.problems.making import make_dataset
 
-    benchmark = get(name)
+    problem = get(name)
     at_least(1, workers=workers)
     at_least(0, seed=seed)
     with bar(f"Making {name}") as report:
         path = make_dataset(
-            benchmark,
+            problem,
             samples,
             test,
             fidelity,
             seed,
             workers,
             out,
-            lambda done, total: report(done, total, "cases"),
+            report,
         )
     console.print(f"{path}\nLook at it with `lrsa data show {path}`")
 
@@ -73,33 +73,36 @@ def data_import(
     globals: Path | None = None,
     derive: str = "",
     workers: int | None = None,
+    problem: str | None = None,
     stride: int | None = None,
 ) -> None:
     """Bring your own meshes, or the official files of a benchmark, into our format.
 
-    With nothing but the source it lists what is there and proposes a command.
+    With nothing but the source it lists what is there and proposes a command. Official files are registered:
+    `lrsa train NAME --source official` finds them.
 
     Args:
         source: A folder, a file or a quoted glob of meshes (VTU, VTP, VTK, OpenFOAM, CGNS, XDMF, EnSight,
             STL, PLY, OBJ), NPZ, HDF5, CSV or Parquet; or the folder of a benchmark's official files.
-        out: The HDF5 file to write.
+        out: The HDF5 file to write (official files: the place where training finds them).
         inputs: Arrays that the model is given, separated by commas.
         targets: Arrays that it is to predict, separated by commas.
         globals: Table of per-case parameters, the case in its first column.
         derive: Of normals, sdf, measure and surface, those to compute from the mesh, separated by commas.
         workers: Processes (default: one for each core).
+        problem: The benchmark whose official files these are (default: the one that has such files).
         stride: Every so-many-th point of official files (default: as published).
     """
     from lrsa.problems.official import recognise
 
     at_least(1, stride=stride, workers=workers)
-    official = Path(source).exists() and recognise(Path(source)) is not None
-    if not (official or inputs or targets):
+    official = problem or (recognise(Path(source)) if Path(source).exists() else None)
+    if official:
+        _import_official(Path(source), official, out, stride)
+    elif not (inputs or targets):
         _propose(source, workers)
     elif out is None:
         raise LrsaError("name the file to write with --out, e.g. --out my.h5")
-    elif official:
-        _import_official(Path(source), out, stride)
     else:
         _import_meshes(source, out, words(inputs), words(targets), globals, words(derive), workers)
 
@@ -113,12 +116,15 @@ def _propose(source: str, workers: int | None) -> None:
     console.print(found)
 
 
-def _import_official(source: Path, out: Path, stride: int | None) -> None:
+def _import_official(source: Path, name: str, out: Path | None, stride: int | None) -> None:
     from lrsa.console import console
+    from lrsa.problems.catalogue import get
     from lrsa.problems.official import import_official
 
-    name, counts = import_official(source, out, stride)
-    console.print(f"{out}: {name} (official), {counts['train']} training and {counts['test']} test cases")
+    path, counts = import_official(source, get(name), out, stride)
+    cases = f"{counts['train']} training and {counts['test']} test"
+    train = f"{path}" if out else f"{name} --source official --scale paper"
+    console.print(f"{path}: {name} (official), {cases} cases. Go on with `lrsa train {train}`")
 
 
 def _import_meshes(
@@ -158,7 +164,7 @@ def data_show(data: str, /, picture: Path | None = None) -> None:
         picture: Where to draw (default: beside the file).
     """
     from lrsa.console import console
-    from lrsa.data.store import open_dataset
+    from lrsa.problems.catalogue import open_dataset
     from lrsa.report.datacard import card, draw
 
     train = open_dataset(data)

@@ -11,26 +11,26 @@ def evaluate(
     /,
     data: str | None = None,
     stride: str | None = None,
-    weights: Literal["best", "last"] = "best",
+    epoch: Literal["best", "last"] = "best",
 ) -> None:
     """Print the errors of a trained surrogate on its test cases, beside the null baselines.
 
     The table of all cases and fields goes to evaluation.csv in the run folder; under a longer name, with the
-    data, the weights and the stride in it, where these are not those of the run.
+    data, the epoch and the stride in it, where these are not those of the run.
 
     Args:
         run: The run folder.
         data: Other data of the same kind, a benchmark or a file (default: that of the run).
         stride: Every so-many-th point along each axis; several, such as 1,2,4, give the error and the
             self-consistency at each (default: as trained).
-        weights: The best epoch by validation, or the last.
+        epoch: The best one by validation, or the last.
     """
     from lrsa.evaluation.evaluate import evaluate, parse_strides
     from lrsa.report.printing import print_evaluation
 
-    outcome = evaluate(run, data, parse_strides(stride), weights)
+    outcome = evaluate(run, data, parse_strides(stride), epoch)
     # What is not the run's own test error does not take its place.
-    others = [Path(data).stem if data else "", "last" if weights == "last" else "", stride or ""]
+    others = [Path(data).stem if data else "", "last" if epoch == "last" else "", stride or ""]
     outcome.save(run / f"{'-'.join(['evaluation', *filter(None, others)])}.json")
     print_evaluation(run, outcome)
 

@@ -9,8 +9,7 @@ from lrsa.errors import LrsaError
 def models() -> None:
     """List the models: paper, what data they take, parameters at their default options, published presets."""
     from lrsa.console import console
-    from lrsa.models.listing import as_table
-    from lrsa.models.registry import list_models
+    from lrsa.models.listing import as_table, list_models
 
     console.print(as_table(list_models()))
 
@@ -18,6 +17,7 @@ def models() -> None:
 def train(
     data: str,
     /,
+    source: Literal["generated", "official"] = "generated",
     scale: Literal["demo", "cpu", "paper"] | None = None,
     out: Path | None = None,
     init: Path | None = None,
@@ -34,6 +34,7 @@ def train(
 
     Args:
         data: A benchmark of `lrsa data list`, or a file.
+        source: The data of a benchmark: made by its solver, or its official files, once imported.
         scale: Size of a benchmark's run (default: cpu).
         out: The run folder (default: runs/DATA-MODEL).
         init: A run whose weights to start from.
@@ -48,7 +49,19 @@ def train(
     from lrsa.training.fit import prepare, train_run
 
     settings = train if weights else {**train, "weights": False}
-    run = prepare(data, chosen, scale, out, init, device, threads, model, settings, matched)
+    run = prepare(
+        data,
+        chosen,
+        source=source,
+        scale=scale,
+        out=out,
+        init=init,
+        device=device,
+        threads=threads,
+        options=model,
+        train=settings,
+        matched=matched,
+    )
     _finish(run, train_run(run))
 
 
@@ -66,12 +79,12 @@ def resume(run: Path, /) -> None:
 def call_train(words: list[str]) -> None:
     """`lrsa train` with what was typed after it: its options depend on the model that is named among them."""
     from lrsa.cli.parsing import call, rows_of_model, rows_of_training
-    from lrsa.models.registry import list_models
+    from lrsa.models.registry import names
 
     chosen, words = model_name(words)
     note = (
         f'These are the options of the model "{chosen}"; `--model NAME` chooses another, with its own. '
-        f"There are: {', '.join(list_models())}"
+        f"There are: {', '.join(names())}"
     )
     groups = {"model": rows_of_model(chosen), "train": rows_of_training()}
     call(train, words, "train", groups, {"chosen": chosen}, note)

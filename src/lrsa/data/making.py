@@ -1,6 +1,6 @@
-"""Making a benchmark's data: many processes, resumable, the same arrays however it was made.
+"""Making cases with a solver: many processes, resumable, the same arrays however they were made.
 
-Case i of a split depends only on (benchmark, generator version, seed, split, i). Workers leave blocks of
+Case i of a split depends only on (problem, generator version, seed, split, i). Workers leave blocks of
 cases in a folder beside the file; an interrupted run finds them again. When all are there, they and the
 cases of an earlier, smaller file become the new file, in one rename.
 """
@@ -18,49 +18,44 @@ from pathlib import Path
 
 import numpy as np
 
+from lrsa.console import Advance
 from lrsa.data.store import Dataset, Schema
 from lrsa.data.writing import write_dataset
 from lrsa.errors import LrsaError
 from lrsa.files import alone, atomic
 from lrsa.pointset import Names, PointSet
-from lrsa.problems.catalogue import Benchmark, get
 
 BLOCK = 8
 """Cases that a worker makes and leaves at a time."""
 THREAD_SETTINGS = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS")
-Progress = Callable[[int, int], None]
-"""Called with (cases done, cases in all)."""
+Key = tuple[str, int, int]
+"""Problem, version of its generator, seed."""
 
 
-def make_dataset(
-    benchmark: Benchmark,
-    samples: int | None = None,
-    test: int | None = None,
-    fidelity: str = "default",
-    seed: int = 0,
+def make_cases(
+    path: Path,
+    sample: Callable[[np.random.Generator], PointSet],
+    schema: Schema,
+    wanted: Mapping[str, int],
+    key: Key,
     workers: int | None = None,
-    out: Path | None = None,
-    progress: Progress = lambda done, total: None,
-) -> Path:
-    """Make (or extend, or find) the set and return its path.
+    progress: Advance = lambda done, total, words: None,
+) -> None:
+    """Make `path` with so many cases of each split (or extend it, or find that all are there).
 
-    `samples` are training cases; `test` is the published number by default, but no more than `samples`.
+    `sample` goes to other processes: a function of a module, or a method of a dataclass.
     """
-    if seed < 0 or (workers is not None and workers < 1):
-        raise LrsaError(f"cannot make data with seed {seed} and {workers} workers: from 0 and from 1 on")
-    wanted = _wanted(benchmark, samples, test)
-    path, schema = out or benchmark.path(fidelity, seed), benchmark.schema(fidelity, seed)
     blocks, tag = path.with_name(path.name + ".parts"), f"{zlib.crc32(schema.to_json().encode()):08x}"
 
-    def missing(have: Mapping[str, Dataset]) -> list[Job]:
+    def missing(have: Mapping[str, Dataset]) -> list[CaseBlock]:
         return [
-            Job(benchmark.name, fidelity, seed, split, start, min(start + BLOCK, n), blocks, tag)
+            CaseBlock(sample, key, split, start, min(start + BLOCK, n), blocks, tag)
             for split, n in wanted.items()
             for start in range(len(have.get(split, ())), n, BLOCK)
         ]
 
     if not missing(_earlier(path, schema)):
-        return path
+        return
     with alone(path):
         have = _earlier(path, schema)  # again: another process may have made it just now
         if jobs := missing(have):
@@ -69,18 +64,6 @@ def make_dataset(
                 path, {split: Joined.of(split, have, jobs, schema.names) for split in wanted}, schema
             )
             shutil.rmtree(blocks, ignore_errors=True)
-    return path
-
-
-def _wanted(benchmark: Benchmark, samples: int | None, test: int | None) -> dict[str, int]:
-    """The number of cases of each split."""
-    samples = benchmark.samples if samples is None else samples
-    wanted = {"train": samples, "test": min(samples, benchmark.test) if test is None else test}
-    if min(wanted.values()) < 1:
-        raise LrsaError(
-            f"cannot make {samples} training and {wanted['test']} test cases: at least one of each"
-        )
-    return wanted
 
 
 def _earlier(path: Path, schema: Schema) -> dict[str, Dataset]:
@@ -95,19 +78,18 @@ def _earlier(path: Path, schema: Schema) -> dict[str, Dataset]:
     return have
 
 
-def case_rng(benchmark: str, version: int, seed: int, split: str, index: int) -> np.random.Generator:
+def case_rng(problem: str, version: int, seed: int, split: str, index: int) -> np.random.Generator:
     """The random generator of one case; nothing else decides what the case is."""
-    words = [zlib.crc32(benchmark.encode()), version, seed, zlib.crc32(split.encode()), index]
+    words = [zlib.crc32(problem.encode()), version, seed, zlib.crc32(split.encode()), index]
     return np.random.default_rng(np.random.SeedSequence(words))
 
 
 @dataclass(frozen=True)
-class Job:
+class CaseBlock:
     """A block of cases of one split."""
 
-    benchmark: str
-    fidelity: str
-    seed: int
+    sample: Callable[[np.random.Generator], PointSet]
+    key: Key
     split: str
     start: int
     stop: int
@@ -121,12 +103,9 @@ class Job:
 
     def make(self) -> int:
         """Solve the cases and leave them in the folder; the number of cases made."""
-        benchmark = get(self.benchmark)
-        solver = benchmark.solver_at(self.fidelity)
         arrays: dict[str, np.ndarray] = {}
         for i in range(self.start, self.stop):
-            rng = case_rng(self.benchmark, benchmark.version, self.seed, self.split, i)
-            case = solver.sample(rng)
+            case = self.sample(case_rng(*self.key, self.split, i))
             arrays |= {f"{i}/{name}": value for name, value in case.arrays().items()}
             if case.grid is not None:
                 arrays[f"{i}/grid"] = np.array(case.grid)
@@ -147,11 +126,11 @@ class Joined(Sequence[PointSet]):
     """The cases of an earlier file followed by those of the blocks."""
 
     earlier: Sequence[PointSet]
-    jobs: Sequence[Job]
+    jobs: Sequence[CaseBlock]
     names: Names
 
     @staticmethod
-    def of(split: str, have: Mapping[str, Dataset], jobs: Sequence[Job], names: Names) -> "Joined":
+    def of(split: str, have: Mapping[str, Dataset], jobs: Sequence[CaseBlock], names: Names) -> "Joined":
         return Joined(have.get(split, ()), [job for job in jobs if job.split == split], names)
 
     def __len__(self) -> int:
@@ -166,17 +145,17 @@ class Joined(Sequence[PointSet]):
         return job.read(index, self.names)
 
 
-def _run(jobs: Sequence[Job], workers: int, progress: Progress) -> None:
+def _run(jobs: Sequence[CaseBlock], workers: int, progress: Advance) -> None:
     total = sum(job.stop - job.start for job in jobs)
     missing = [job for job in jobs if not job.path.exists()]
     done = total - sum(job.stop - job.start for job in missing)
-    progress(done, total)
+    progress(done, total, "cases")
     for made in _results(missing, workers):
         done += made
-        progress(done, total)
+        progress(done, total, "cases")
 
 
-def _results(jobs: Sequence[Job], workers: int) -> Iterator[int]:
+def _results(jobs: Sequence[CaseBlock], workers: int) -> Iterator[int]:
     """Each worker is a process of its own with one thread, so that cases do not depend on their number."""
     before = {name: os.environ.get(name) for name in THREAD_SETTINGS}
     os.environ.update(dict.fromkeys(THREAD_SETTINGS, "1"))

@@ -138,26 +138,9 @@ class Selection(Sequence[PointSet]):
         )
 
 
-def data_home() -> Path:
-    """Where data sets live: $LRSA_HOME/data, by default ~/.cache/lrsa/data."""
-    return Path(os.environ.get("LRSA_HOME", "~/.cache/lrsa")).expanduser() / "data"
-
-
 def is_path(name: str) -> bool:
     """A value with a path separator or a file suffix is a path, anything else a catalogue name."""
     return os.sep in name or bool(Path(name).suffix)
-
-
-def open_dataset(data: str | Path, split: str = "train") -> Dataset:
-    """The cases of a split, from a file or, by catalogue name, from the benchmark's default data."""
-    if isinstance(data, Path) or is_path(data):
-        return Dataset(Path(data), split)
-    from lrsa.problems.catalogue import get
-
-    path = get(data).path()
-    if not path.exists():
-        raise LrsaError(f"the data of {data} is not made yet. Make it with `lrsa data make {data}`")
-    return Dataset(path, split)
 
 
 @contextmanager

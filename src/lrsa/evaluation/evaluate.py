@@ -7,17 +7,16 @@ from itertools import chain
 from pathlib import Path
 
 import numpy as np
-import torch
 
-from lrsa.data.prepare import Collator
-from lrsa.data.store import Dataset, Selection, open_dataset
+from lrsa.data.store import Dataset, Selection
 from lrsa.errors import LrsaError
 from lrsa.evaluation.null import NullBaselines, corresponding
 from lrsa.evaluation.outcome import CaseErrors, Evaluation, Sampling, point_range
 from lrsa.objectives.metrics import DEFINITIONS, field_metrics, mean_of, relative_l2
 from lrsa.objectives.protocols import Protocol, protocol
 from lrsa.pointset import PointSet
-from lrsa.surrogate.surrogate import Surrogate, load
+from lrsa.problems.catalogue import open_dataset
+from lrsa.surrogate.surrogate import Epoch, Surrogate, load
 from lrsa.training.config import RunConfig
 
 
@@ -25,13 +24,13 @@ def evaluate(
     run: Path,
     data: str | None = None,
     stride: int | Sequence[int] | None = None,
-    weights: str = "best",
+    epoch: Epoch = "best",
 ) -> Evaluation:
     """Evaluate a run on the test cases of its data, or of other data of the same kind.
 
     With several strides the numbers are those of the first, and `samplings` has the others.
     """
-    config, surrogate = RunConfig.load(run), load(run, weights)
+    config, surrogate = RunConfig.load(run), load(run, epoch)
     strides = _strides(config, stride)
     tests = open_dataset(data if data else Path(config.data.path), "test")
     count = len(tests) if data or config.data.test is None else min(config.data.test, len(tests))
@@ -41,7 +40,7 @@ def evaluate(
     nulls = None if "u" not in tests else _nulls(config, how, Selection(tests, range(count), strides[0]))
     judge = _Judge(config, surrogate, how, nulls, strides, samplings=stride is not None)
     table = [judge.errors(cases[i], name, cases.label(i)) for i, name in enumerate(case_names(tests, count))]
-    return _summary(config, data, weights, tests, strides, table)
+    return _summary(config, data, epoch, tests, strides, table)
 
 
 def case_names(cases: Dataset, count: int) -> list[str]:
@@ -61,14 +60,6 @@ def truth(how: Protocol, case: PointSet) -> np.ndarray:
     """The part of a case's target that is predicted."""
     assert case.u is not None
     return case.u[how.history :] if case.times is not None else case.u
-
-
-@torch.inference_mode()
-def predict_case(surrogate: Surrogate, how: Protocol, case: PointSet, weights: bool) -> np.ndarray:
-    """The prediction for one case, in the shape of its target."""
-    device = surrogate.normaliser.x_shift.device
-    batch = Collator.of(surrogate.model, weights)([case]).to(device)
-    return how.predict(surrogate.apply_streamed, batch)[0].cpu().numpy()
 
 
 @dataclass(frozen=True)
@@ -118,7 +109,7 @@ class _Judge:
             yield stride, (len(part), error, relative_l2(ours, theirs))
 
     def _predict(self, case: PointSet) -> np.ndarray:
-        return predict_case(self.surrogate, self.how, case, self.config.train.weights)
+        return self.surrogate.predict(case)
 
 
 def parse_strides(text: str | None) -> tuple[int, ...] | None:
@@ -141,7 +132,7 @@ def target_names(config: RunConfig, channels: int) -> list[str]:
 def _summary(
     config: RunConfig,
     data: str | None,
-    weights: str,
+    epoch: Epoch,
     tests: Dataset,
     strides: tuple[int, ...],
     table: list[CaseErrors],
@@ -155,7 +146,7 @@ def _summary(
         stride=strides[0],
         cases=len(table),
         points=point_range([row.points for row in table]),
-        weights=weights,
+        epoch=epoch,
         relative_l2=mean_of(row.relative_l2 for row in table),
         nulls={k: mean_of(row[""] for row in rows) for k, rows in nulls.items()},
         per_case=[row.relative_l2 for row in table],

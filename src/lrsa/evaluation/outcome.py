@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from lrsa.files import atomic
+from lrsa.surrogate.surrogate import Epoch
 
 
 @dataclass(frozen=True)
@@ -48,7 +49,8 @@ class Evaluation:
     """Every so-many-th point along each axis; the numbers below are at this sampling."""
     cases: int
     points: str
-    weights: str
+    epoch: Epoch
+    """Of which the weights are: the best by validation, or the last."""
     relative_l2: float
     """Mean over cases; NaN where there is no truth."""
     nulls: dict[str, float]

@@ -11,7 +11,7 @@ from matplotlib.figure import Figure
 from matplotlib.ticker import LogLocator, NullLocator
 
 from lrsa.files import atomic
-from lrsa.models.registry import list_models
+from lrsa.models.listing import list_models
 from lrsa.problems.catalogue import get
 from lrsa.report.figures import ACCENT, INK, SOFT, STYLE, WARM
 
@@ -128,7 +128,7 @@ def _section(name: str, scale: str, group: Sequence[Mapping[str, Any]]) -> list[
         f"## {name.title()}",
         "",
         f"*generated*, {scale} scale: {benchmark.scale(scale).about}. Null baselines: {nulls}. The paper's"
-        f" LRSA on the official files at paper scale: {benchmark.paper_error}.",
+        f" LRSA on the official files at paper scale: {benchmark.paper_error or 'nothing'}.",
         "",
         "| model | test relative L2 | parameters | step / LRSA's | waiting |",
         "|---|---|---|---|---|",

@@ -19,12 +19,12 @@ from lrsa.errors import Failure, LrsaError
 from lrsa.evaluation.evaluate import evaluate
 from lrsa.experiments.table_page import write_table
 from lrsa.files import atomic
+from lrsa.models.listing import list_models
 from lrsa.models.registry import get as get_model
-from lrsa.models.registry import list_models
 from lrsa.problems.catalogue import CATALOGUE, get
 from lrsa.training.checkpoint import STATE, load_progress
 from lrsa.training.config import RunConfig, versions
-from lrsa.training.fit import make_for_scale, prepare, train_run, trainer_of
+from lrsa.training.fit import data_for_scale, prepare, train_run, trainer_of
 from lrsa.training.loop import Trainer
 
 STANDARD = ("elasticity", "plasticity", "airfoil", "pipe", "navier-stokes", "darcy")
@@ -61,7 +61,7 @@ def table_standard(out: Path, scale: str, only: str, runs: Path, threads: int) -
     torch.set_num_threads(threads)
     pairs = chosen(only)
     for benchmark in dict.fromkeys(name for _, name in pairs):
-        make_for_scale(get(benchmark), get(benchmark).scale(scale))
+        data_for_scale(get(benchmark), get(benchmark).scale(scale), "generated")
     for number, (model, benchmark) in enumerate(pairs, 1):
         console.print(f"{number}/{len(pairs)}: {model} on {benchmark}")
         _finish(runs / scale / f"{benchmark}-{model}", model, benchmark, scale, threads)
@@ -98,7 +98,7 @@ def _finish(run: Path, model: str, benchmark: str, scale: str, threads: int) -> 
         return
     if not (run / "config.json").exists():
         try:
-            prepare(benchmark, model, scale, run, None, "cpu", threads, {}, {})
+            prepare(benchmark, model, scale=scale, out=run, threads=threads, options={}, train={})
         except LrsaError as error:
             _keep_reason(run, error)
             return

@@ -16,9 +16,8 @@ from scipy import linalg, sparse
 from scipy.sparse.linalg import eigsh
 from scipy.spatial import KDTree
 
-from lrsa.data.store import data_home
 from lrsa.errors import LrsaError
-from lrsa.files import atomic
+from lrsa.files import atomic, data_home
 from lrsa.geometry.cells import are_flat
 from lrsa.pointset import PointSet
 

@@ -11,9 +11,8 @@ from typing import Protocol
 
 import numpy as np
 
-from lrsa.data.store import data_home
 from lrsa.errors import LrsaError
-from lrsa.files import atomic
+from lrsa.files import atomic, data_home
 from lrsa.geometry.cells import EDGES, are_flat
 from lrsa.geometry.neighbours import near_edges
 from lrsa.pointset import PointSet

@@ -8,7 +8,7 @@ from rich.table import Table
 
 from lrsa.console import console
 from lrsa.models.matching import parameter_count
-from lrsa.models.registry import DATA_ARGUMENTS, KINDS, get
+from lrsa.models.registry import DATA_ARGUMENTS, KINDS, get, names
 
 HEAD = ("model", "paper", "takes", "parameters", "published for")
 CAPTION = "parameters: default options, two coordinates, one input, one field\ntakes: " + "; ".join(
@@ -16,7 +16,22 @@ CAPTION = "parameters: default options, two coordinates, one input, one field\nt
 )
 
 
-def rows(names: Sequence[str]) -> list[tuple[str, str, str, str, str]]:
+class ModelNames(list[str]):
+    """Names of models. Printed, or shown by a notebook, they are the table of `lrsa models`."""
+
+    def __str__(self) -> str:
+        return as_text(self)
+
+    def _repr_html_(self) -> str:
+        return as_html(self)
+
+
+def list_models() -> ModelNames:
+    """The names of all models; `print` them to see paper, data and parameters of each."""
+    return ModelNames(names())
+
+
+def rows(models: Sequence[str]) -> list[tuple[str, str, str, str, str]]:
     """A row of the table for each of these models."""
     return [
         (
@@ -26,35 +41,35 @@ def rows(names: Sequence[str]) -> list[tuple[str, str, str, str, str]]:
             f"{parameter_count(name, dict(zip(DATA_ARGUMENTS, (2, 1, 1), strict=True))):,}",
             ", ".join(get(name).all_presets()) or "-",
         )
-        for name in names
+        for name in models
     ]
 
 
-def as_table(names: Sequence[str]) -> Table:
+def as_table(models: Sequence[str]) -> Table:
     """For the console."""
     table = Table(*HEAD, box=None, padding=(0, 2, 0, 0), pad_edge=False, caption=CAPTION)
     table.caption_justify = "left"
     for column in table.columns:
         # What is cut off, or a name that is broken, cannot be copied.
         column.overflow, column.no_wrap = "fold", column.header in ("model", "parameters")
-    for row in rows(names):
+    for row in rows(models):
         table.add_row(*row)
     return table
 
 
-def as_text(names: Sequence[str]) -> str:
+def as_text(models: Sequence[str]) -> str:
     """What the console would print, without colours."""
     plain = Console(width=console.width, color_system=None)
     with plain.capture() as captured:
-        plain.print(as_table(names))
+        plain.print(as_table(models))
     return captured.get().rstrip()
 
 
-def as_html(names: Sequence[str]) -> str:
+def as_html(models: Sequence[str]) -> str:
     """For a notebook."""
     head, *body = (
         "<tr>" + "".join(f"<{tag}>{escape(text)}</{tag}>" for text in row) + "</tr>"
-        for tag, row in [("th", HEAD), *(("td", row) for row in rows(names))]
+        for tag, row in [("th", HEAD), *(("td", row) for row in rows(models))]
     )
     caption = escape(CAPTION).replace("\n", "<br>")
     return f"<table><thead>{head}</thead><tbody>{''.join(body)}</tbody></table><p>{caption}</p>"

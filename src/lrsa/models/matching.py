@@ -7,7 +7,7 @@ from typing import Any
 import torch
 
 from lrsa.errors import LrsaError
-from lrsa.models.registry import DATA_ARGUMENTS, create_model, get, model_options
+from lrsa.models.registry import DATA_ARGUMENTS, build, get, model_options
 
 STEP = 8
 """Widths are multiples of this, and of the heads."""
@@ -17,7 +17,7 @@ WIDEST = 4096
 def parameter_count(model: str, options: Mapping[str, Any]) -> int:
     """Of a model that is never filled with numbers."""
     with torch.device("meta"):
-        return sum(p.numel() for p in create_model(model, **options).parameters())
+        return sum(p.numel() for p in build(model, **options).parameters())
 
 
 def matched_preset(model: str, benchmark: str) -> dict[str, Any]:

@@ -12,8 +12,6 @@ from lrsa.errors import LrsaError, nearest
 
 DATA_ARGUMENTS = ("coord_dim", "in_features", "out_features")
 """What the data decides; every model's constructor takes them first."""
-MATCHED = "-matched"
-"""Behind the name of a preset: the width is that at which the model has the parameters of LRSA's preset."""
 
 Kind = Literal["grid", "structured", "points", "mesh"]
 KINDS: dict[Kind, str] = {
@@ -117,34 +115,14 @@ def register(
     _MODELS[name] = Entry(model, presets or {})
 
 
-class ModelNames(list[str]):
-    """Names of models. Printed, or shown by a notebook, they are the table of `lrsa models`."""
-
-    def __str__(self) -> str:
-        from lrsa.models.listing import as_text  # it makes models
-
-        return as_text(self)
-
-    def _repr_html_(self) -> str:
-        from lrsa.models.listing import as_html
-
-        return as_html(self)
+def names() -> list[str]:
+    """Of all models."""
+    return sorted(_MODELS)
 
 
-def list_models() -> ModelNames:
-    """The names of all models; `print` them to see paper, data and parameters of each."""
-    return ModelNames(sorted(_MODELS))
-
-
-def create_model(name: str, *, preset: str | None = None, **options: Any) -> nn.Module:
-    """The model `name`, from a preset (a row of its paper's configuration table), options, or both.
-
-    >>> create_model("lrsa", coord_dim=2, in_features=1, out_features=1, width=64)
-    >>> create_model("lrsa", preset="elasticity")
-    >>> create_model("transolver", preset="elasticity-matched")  # with the parameters of LRSA's preset
-    """
+def build(name: str, **options: Any) -> nn.Module:
+    """The model `name` from all of its options that have no default; unknown ones are named."""
     entry = get(name)
-    options = {**(_preset(name, preset) if preset else {}), **options}
     known = inspect.signature(entry.build()).parameters
     for option in options:
         if option not in known:
@@ -158,16 +136,8 @@ def create_model(name: str, *, preset: str | None = None, **options: Any) -> nn.
 def get(name: str) -> Entry:
     """The entry of a model, or a line that names the nearest one."""
     if name not in _MODELS:
-        raise LrsaError(f'no model "{name}".{nearest(name, _MODELS)} There are: {", ".join(list_models())}')
+        raise LrsaError(f'no model "{name}".{nearest(name, _MODELS)} There are: {", ".join(names())}')
     return _MODELS[name]
-
-
-def _preset(name: str, preset: str) -> Mapping[str, Any]:
-    if preset.endswith(MATCHED):
-        from lrsa.models.matching import matched_preset  # it makes models
-
-        return matched_preset(name, preset.removesuffix(MATCHED))
-    return get(name).preset(preset)
 
 
 def model_options(name: str) -> dict[str, inspect.Parameter]:

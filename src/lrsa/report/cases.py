@@ -6,7 +6,7 @@ from pathlib import Path
 import numpy as np
 
 from lrsa.data.store import Dataset
-from lrsa.evaluation.evaluate import predict_case, target_names, truth
+from lrsa.evaluation.evaluate import target_names, truth
 from lrsa.evaluation.outcome import Evaluation
 from lrsa.objectives.protocols import protocol
 from lrsa.pointset import PointSet
@@ -36,7 +36,7 @@ class Cases:
     @staticmethod
     def of(run: Path, config: RunConfig, evaluation: Evaluation) -> "Cases":
         data = Dataset(Path(evaluation.path), "test")
-        return Cases(run, config, evaluation, data, load(run, evaluation.weights))
+        return Cases(run, config, evaluation, data, load(run, evaluation.epoch))
 
     def pictures(self) -> str:
         """Best, median and worst test case on their mesh, for each field."""
@@ -91,7 +91,7 @@ class Cases:
         """A case, its truth and its prediction (N, o); of frames the last."""
         how = protocol(self.config.schema.protocol)
         case = self.data[index].strided(self.evaluation.stride)
-        u, p = truth(how, case), predict_case(self.surrogate, how, case, self.config.train.weights)
+        u, p = truth(how, case), self.surrogate.predict(case)
         u, p = (u[-1], p[-1]) if u.ndim == 3 else (u, p)
         return placed(case, u), u, p
 

@@ -14,6 +14,8 @@ from lrsa.training.config import RunConfig
 WORST = 5
 """Cases that are listed by name."""
 
+PAPER = "the paper's LRSA, official data, paper scale"
+
 
 def print_evaluation(run: Path, evaluation: Evaluation) -> None:
     """The headline beside the null baselines, then per field, the worst cases, other samplings."""
@@ -29,10 +31,14 @@ def summary_rows(config: RunConfig, evaluation: Evaluation) -> list[tuple[str, s
         return [("test relative L2", "unknown: these cases have no truth")]
     rows = [("test relative L2", number(evaluation.relative_l2))]
     rows += [(f"null baseline: {name}", number(value)) for name, value in evaluation.nulls.items()]
-    benchmark = CATALOGUE.get(config.schema.name)
-    if benchmark is not None and config.scale is not None:
-        rows.append(("the paper's LRSA, official data, paper scale", number(benchmark.paper_error)))
-    return rows
+    printed = paper_error(config)
+    return rows if printed is None else [*rows, (PAPER, number(printed))]
+
+
+def paper_error(config: RunConfig) -> float | None:
+    """What the paper prints for LRSA on the problem of this run, where it is one and is printed."""
+    problem = CATALOGUE.get(config.schema.name)
+    return None if problem is None or config.scale is None else problem.paper_error
 
 
 def tables(config: RunConfig, evaluation: Evaluation) -> list[Table]:

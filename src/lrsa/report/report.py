@@ -13,13 +13,12 @@ from lrsa.evaluation.evaluate import Evaluation, evaluate
 from lrsa.evaluation.null import DEFINITIONS as NULLS
 from lrsa.files import atomic
 from lrsa.objectives.metrics import DEFINITIONS, LABELS, SELF_CONSISTENCY
-from lrsa.problems.catalogue import CATALOGUE
 from lrsa.report import page
 from lrsa.report.cases import Cases
 from lrsa.report.datacard import HEAD, about, card_rows, provenance_rows
 from lrsa.report.figures import draw_errors, draw_samplings, draw_training, sample_pictures
 from lrsa.report.pictures import draw_pictures, png
-from lrsa.report.printing import number, summary_rows
+from lrsa.report.printing import PAPER, number, paper_error, summary_rows
 from lrsa.surrogate.surrogate import load
 from lrsa.training.config import RunConfig
 
@@ -67,15 +66,13 @@ def _headline(run: Path, config: RunConfig, evaluation: Evaluation) -> str:
         return head
     rows = [("this surrogate", evaluation.relative_l2, number(evaluation.relative_l2), "ours")]
     rows += [(name, value, number(value), "") for name, value in evaluation.nulls.items()]
-    benchmark = CATALOGUE.get(schema.name)
-    if benchmark is not None and config.scale is not None:
-        error = benchmark.paper_error
-        rows.append(("the paper's LRSA, official data, paper scale", error, number(error), "paper"))
+    if (printed := paper_error(config)) is not None:
+        rows.append((PAPER, printed, number(printed), "paper"))
     value = f"<p class=label>test relative L2</p><p class=number>{number(evaluation.relative_l2)}</p>"
     verdict, kind = _verdict(evaluation)
     hero = f"<div class=hero><div>{value}{page.text(verdict, kind)}</div>{page.bars(rows)}</div>"
     known = [e for e in evaluation.per_case if not math.isnan(e)]
-    parameters = sum(p.numel() for p in load(run, evaluation.weights).model.parameters())
+    parameters = sum(p.numel() for p in load(run, evaluation.epoch).model.parameters())
     facts = [
         ("best case", number(min(known, default=math.nan))),
         ("median case", number(float(np.median(known)) if known else math.nan)),
@@ -153,7 +150,7 @@ def _training(run: Path, evaluation: Evaluation) -> str:
             ("best epoch", str(best["epoch"])),
         ]
     weights = {"best": "the best epoch by validation", "last": "the last epoch"}
-    facts.append(("weights of this report", weights.get(evaluation.weights, evaluation.weights)))
+    facts.append(("weights of this report", weights.get(evaluation.epoch, evaluation.epoch)))
     curves = page.chart(path, "loss and validation error over epochs")
     return f"<div class=charts>{curves}{page.pairs(facts)}</div>"
 

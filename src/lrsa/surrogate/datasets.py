@@ -8,13 +8,9 @@ import h5py
 from lrsa.data.store import FORMAT, Dataset, Schema, Selection
 from lrsa.data.writing import write_dataset
 from lrsa.errors import LrsaError
-from lrsa.evaluation.evaluate import predict_case
 from lrsa.mesh.writing import HDF5
-from lrsa.objectives.protocols import protocol
 from lrsa.pointset import PointSet
-from lrsa.surrogate.ranges import Ranges
 from lrsa.surrogate.surrogate import Surrogate
-from lrsa.training.config import RunConfig
 
 
 def is_dataset(path: Path) -> bool:
@@ -28,15 +24,13 @@ def is_dataset(path: Path) -> bool:
         return False
 
 
-def predict_dataset(
-    config: RunConfig, surrogate: Surrogate, source: Path, out: Path, who: str, ranges: Ranges | None
-) -> tuple[int, list[str]]:
+def predict_dataset(surrogate: Surrogate, source: Path, out: Path, who: str) -> tuple[int, list[str]]:
     """Predict all cases of all splits of `source` into `out`: their number, and the range warnings."""
     if out.suffix.lower() not in HDF5:
         raise LrsaError(f"cannot predict {source} into {out}: both must be .h5 files")
     if out.exists() and out.samefile(source):
         raise LrsaError(f"{out} is the input itself: name another --out")
-    how = protocol(config.schema.protocol)
+    how, schema = surrogate.protocol, surrogate.schema
     parts: dict[str, list[PointSet]] = {}
     warnings: list[str] = []
     for split in _splits(source):
@@ -46,16 +40,14 @@ def predict_dataset(
         parts[split] = []
         for i, case in enumerate(cases):
             case.check_finite(cases.label(i))
-            if ranges is not None:
-                warnings += [f"{cases.label(i)}: {line}" for line in ranges.warnings(case)]
-            u = predict_case(surrogate, how, case, config.train.weights)
+            if surrogate.ranges is not None:
+                warnings += [f"{cases.label(i)}: {line}" for line in surrogate.ranges.warnings(case)]
+            u = surrogate.predict(case)
             times = None if case.times is None else case.times[how.history :]
             parts[split].append(replace(case, u=u, u_mask=None, times=times))
-    names = replace(config.schema.names, targets=tuple(f"{n}_predicted" for n in config.schema.names.targets))
-    schema = Schema(
-        config.schema.name, "predicted", config.schema.protocol, names, {"run": who, "input": str(source)}
-    )
-    write_dataset(out, parts, schema)
+    names = replace(schema.names, targets=tuple(f"{n}_predicted" for n in schema.names.targets))
+    provenance = {"run": who, "input": str(source)}
+    write_dataset(out, parts, Schema(schema.name, "predicted", schema.protocol, names, provenance))
     return sum(len(cases) for cases in parts.values()), warnings
 
 

@@ -18,7 +18,6 @@ from lrsa.mesh.writing import is_table
 from lrsa.pointset import PointSet
 from lrsa.surrogate.recipes import numbered, recipe_of
 from lrsa.surrogate.surrogate import Surrogate
-from lrsa.training.config import RunConfig
 
 FLAT = 1e-5
 """A mesh is flat along an axis on which it extends less than this share of its longest side."""
@@ -47,20 +46,19 @@ class Inputs:
     def __init__(
         self,
         run: Path,
-        config: RunConfig,
         surrogate: Surrogate,
         paths: Sequence[Path],
         inputs: Sequence[str] = (),
         globals_table: Path | None = None,
         times: Sequence[float] = (),
     ) -> None:
-        self.run, self.config, self.surrogate, self.inputs = run, config, surrogate, inputs
-        self.recipe, self.imported = recipe_of(config, surrogate, inputs, run)
-        self.conditioned = config.schema.protocol == "time-conditioned"
+        self.run, self.surrogate, self.inputs = run, surrogate, inputs
+        self.recipe, self.imported = recipe_of(surrogate, inputs, run)
+        self.conditioned = surrogate.schema.protocol == "time-conditioned"
         self.times = np.array(times, np.float32)
         if len(times) and not self.conditioned:
             raise LrsaError(f"{run} knows no time: leave out --time")
-        if config.schema.protocol == "autoregressive":
+        if surrogate.schema.protocol == "autoregressive":
             raise LrsaError(
                 f"{run} predicts frame after frame: give it a data set (.h5) with the first frames"
             )
@@ -77,14 +75,14 @@ class Inputs:
     @property
     def channels(self) -> tuple[str, ...]:
         """One name for each column of the prediction."""
-        names, count = self.config.schema.names.targets, len(self.surrogate.normaliser.u_shift)
+        names, count = self.surrogate.schema.names.targets, len(self.surrogate.normaliser.u_shift)
         return names if len(names) == count else numbered("u", count)
 
     def load(self, path: Path) -> Loaded:
         """The case in a file, refused with the file's name where it does not fit."""
         try:
             loaded = self._load(path)
-            case = replace(loaded.case, names=replace(self.config.schema.names))
+            case = replace(loaded.case, names=replace(self.surrogate.schema.names))
             loaded = replace(loaded, case=self._with_times(self._with_axes(case, path), loaded, path))
             loaded.case.check_finite(str(path))
             self._check_features(loaded.case, path)
@@ -173,7 +171,7 @@ class Inputs:
         """NPZ for a run whose data was not imported from files: x, and the features by name."""
         arrays = read_npz(path)
         features = len(self.surrogate.normaliser.f_shift)
-        case = case_of(path, arrays, self.config.schema.names, features, self.inputs, str(self.run))
+        case = case_of(path, arrays, self.surrogate.schema.names, features, self.inputs, str(self.run))
         there = [name for name in self.recipe.targets if np.size(arrays.get(name, ())) == len(case)]
         truth = {name: arrays[name].reshape(1, len(case), 1) for name in there}
         return Loaded(path, case, truth, None)
@@ -205,7 +203,7 @@ class Inputs:
         extent = np.ptp(x, axis=0)
         for axis in self.dropped:
             if extent[axis] > FLAT * extent.max():
-                name = (self.config.schema.names.coords or "xyz")[axis]
+                name = (self.surrogate.schema.names.coords or "xyz")[axis]
                 raise LrsaError(
                     f"{self.run} was trained on points of one {name}, but those of {path.name} reach from"
                     f" {x[:, axis].min():.4g} to {x[:, axis].max():.4g}"
@@ -215,7 +213,7 @@ class Inputs:
     def _check_features(self, case: PointSet, path: Path) -> None:
         wanted, given = len(self.surrogate.normaliser.f_shift), 0 if case.f is None else case.f.shape[1]
         if wanted != given:
-            names = ", ".join(self.config.schema.names.inputs)
+            names = ", ".join(self.surrogate.schema.names.inputs)
             raise LrsaError(
                 f"{self.run} was trained with {wanted} input channels{f' ({names})' if names else ''},"
                 f" but {path.name} gives {given}"
@@ -225,7 +223,7 @@ class Inputs:
             0 if case.globals is None else len(case.globals),
         )
         if wanted != given:
-            names = ", ".join(self.config.schema.names.globals) or f"{wanted} parameters"
+            names = ", ".join(self.surrogate.schema.names.globals) or f"{wanted} parameters"
             raise LrsaError(
                 f"{self.run} was trained with {names} for every case, and {path.name} comes with {given}:"
                 " give them in a table with --globals"

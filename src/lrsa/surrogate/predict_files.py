@@ -12,18 +12,14 @@ from pathlib import Path
 import numpy as np
 
 from lrsa.errors import LrsaError
-from lrsa.evaluation.evaluate import predict_case
 from lrsa.mesh.finding import find_cases
 from lrsa.mesh.tables import hdf5_part
 from lrsa.mesh.writing import SUFFIXES, check_table, is_table, write_mesh, write_series, write_table
-from lrsa.objectives.protocols import protocol
 from lrsa.pointset import PointSet
 from lrsa.surrogate.datasets import is_dataset, predict_dataset
 from lrsa.surrogate.inputs import Inputs, Loaded
 from lrsa.surrogate.query import Query, predict_at
-from lrsa.surrogate.ranges import Ranges
 from lrsa.surrogate.surrogate import Surrogate, load
-from lrsa.training.config import RunConfig
 
 Progress = Callable[[int, int, str], None]
 VTK_SUFFIXES = {suffix for known in SUFFIXES.values() for suffix in known}
@@ -65,23 +61,22 @@ def predict_path(
         times: Of a time-conditioned run, the times to predict (default: those of the file).
         progress: Called with (done, total, words).
     """
-    config, surrogate = RunConfig.load(run), load(run)
+    surrogate = load(run)
     summary, path = Summary(), Path(source)
-    ranges = Ranges.load(run)
-    if ranges is None:
+    if surrogate.ranges is None:
         summary.notes.append(f"{run} keeps no training ranges: nothing is said about cases outside them")
     if is_dataset(path):
         if at is not None:
             raise LrsaError(f"--at takes the points of a mesh or table, and {path} is a data set")
         if inputs:
             raise LrsaError(f"--inputs names the arrays of a mesh or table, and {path} is a data set")
-        summary.cases, summary.warnings = predict_dataset(config, surrogate, path, out, str(run), ranges)
+        summary.cases, summary.warnings = predict_dataset(surrogate, path, out, str(run))
         summary.written.append(out)
         return summary
     jobs = _jobs(str(source), out, at is not None)
-    reader = Inputs(run, config, surrogate, [job.path for job in jobs], inputs, globals_table, times)
+    reader = Inputs(run, surrogate, [job.path for job in jobs], inputs, globals_table, times)
     query = None if at is None else Query.read(at)
-    work = _Work(config, surrogate, reader, ranges, summary, progress or (lambda done, total, words: None))
+    work = _Work(surrogate, reader, summary, progress or (lambda done, total, words: None))
     held = work.check(jobs)
     for i, job in enumerate(jobs):
         loaded = held.pop(job.path, None) or reader.load(job.path)
@@ -117,10 +112,8 @@ class _Job:
 class _Work:
     """The predictions of the cases, and their way into files."""
 
-    config: RunConfig
     surrogate: Surrogate
     reader: Inputs
-    ranges: Ranges | None
     summary: Summary
     progress: Progress
     pending: dict[str, np.ndarray] = field(default_factory=dict)
@@ -140,8 +133,7 @@ class _Work:
         return held
 
     def write(self, loaded: Loaded, job: _Job) -> None:
-        how = protocol(self.config.schema.protocol)
-        u = predict_case(self.surrogate, how, loaded.case, self.config.train.weights)
+        u = self.surrogate.predict(loaded.case)
         if not is_table(job.file):
             self._write_mesh(loaded, u, job.out)
             return
@@ -177,22 +169,22 @@ class _Work:
 
     def write_at(self, loaded: Loaded, query: Query, out: Path) -> None:
         case = loaded.case
-        points, taken = query.points(case, self.config.schema.names, self.reader.dropped)
+        points, taken = query.points(case, self.surrogate.schema.names, self.reader.dropped)
         self._warn(query.path.name, points)
         if taken:
             self.summary.notes.append(
                 f"{query.path.name} has no {', '.join(taken)}:"
                 f" taken from the nearest point of {loaded.path.name}"
             )
-        u = predict_at(self.surrogate, case, points, self.config.train.weights)
+        u = predict_at(self.surrogate, case, points)
         query.write(
             out, {f"{name}_predicted": u[..., i] for i, name in enumerate(self.reader.channels)}, case.times
         )
         self.summary.written.append(out)
 
     def _warn(self, name: str, case: PointSet) -> None:
-        if self.ranges is not None:
-            self.summary.warnings += [f"{name}: {line}" for line in self.ranges.warnings(case)]
+        if self.surrogate.ranges is not None:
+            self.summary.warnings += [f"{name}: {line}" for line in self.surrogate.ranges.warnings(case)]
 
 
 def _jobs(source: str, out: Path, at: bool) -> list[_Job]:

@@ -97,14 +97,14 @@ class Query:
 
 
 @torch.inference_mode()
-def predict_at(surrogate: Surrogate, case: PointSet, query: PointSet, weights: bool) -> np.ndarray:
+def predict_at(surrogate: Surrogate, case: PointSet, query: PointSet) -> np.ndarray:
     """The fields (Q, o) at the query points of a case, or (T, Q, o) where the case has times."""
     model = surrogate.model
     if not isinstance(model, NeuralOperator):
         raise LrsaError(f"--at needs a model that decodes at any point; {type(model).__name__} does not")
     model.check_pointwise("predict at query points")
     device = surrogate.normaliser.x_shift.device
-    batch, asked = collate([case], weights).to(device), collate([query]).to(device)
+    batch, asked = surrogate.collate([case]).to(device), collate([query]).to(device)
     surrogate.check(batch.x, batch.f)
     times = [None] if batch.times is None else list(batch.times.unbind(1))
     frames = []

@@ -7,18 +7,15 @@ from pathlib import Path
 from lrsa.errors import LrsaError
 from lrsa.mesh.recipe import Recipe
 from lrsa.surrogate.surrogate import Surrogate
-from lrsa.training.config import RunConfig
 
 
-def recipe_of(
-    config: RunConfig, surrogate: Surrogate, inputs: Sequence[str], run: Path
-) -> tuple[Recipe, bool]:
+def recipe_of(surrogate: Surrogate, inputs: Sequence[str], run: Path) -> tuple[Recipe, bool]:
     """The recipe of the run's data, its inputs renamed; and whether the data was imported by one.
 
     Data that was not is taken to have an array for every channel.
     """
-    kept = config.schema.provenance.get("recipe")
-    names = config.schema.names
+    kept = surrogate.schema.provenance.get("recipe")
+    names = surrogate.schema.names
     if kept is not None:
         recipe = Recipe.from_dict(kept)
     else:

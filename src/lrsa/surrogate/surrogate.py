@@ -1,7 +1,9 @@
 """A trained surrogate: physical units in, physical units out."""
 
+from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
+from typing import Literal
 
 import numpy as np
 import torch
@@ -11,16 +13,21 @@ from safetensors.torch import load_file
 from torch import Tensor, nn
 
 from lrsa.context import Context
+from lrsa.data.batch import Batch
 from lrsa.data.normalise import Normaliser
 from lrsa.data.prepare import Collator
 from lrsa.data.store import Schema
 from lrsa.errors import LrsaError
+from lrsa.models.create import create_model
 from lrsa.models.operator import NeuralOperator
-from lrsa.models.registry import create_model
+from lrsa.objectives.protocols import Protocol, protocol
 from lrsa.pointset import PointSet
 from lrsa.streaming.stream import stream
-from lrsa.training.config import RunConfig
+from lrsa.surrogate.precision import Precision, autocast
+from lrsa.surrogate.ranges import Ranges
+from lrsa.surrogate.record import Record
 
+Epoch = Literal["best", "last"]
 WHOLE = 65536
 """Points up to which a case is predicted in one piece."""
 
@@ -32,11 +39,29 @@ class Surrogate(nn.Module):
     from the context.
     """
 
-    def __init__(self, model: nn.Module, normaliser: Normaliser, schema: Schema) -> None:
+    def __init__(
+        self,
+        model: nn.Module,
+        normaliser: Normaliser,
+        schema: Schema,
+        weighted: bool | None = None,
+        precision: Precision = "fp32",
+        ranges: Ranges | None = None,
+    ) -> None:
         super().__init__()
         self.model, self.normaliser, self.schema = model, normaliser, schema
+        self.weighted = weighted
+        """Whether it was trained with quadrature weights; None: it takes them where they are given."""
+        self.precision: Precision = precision
+        self.ranges = ranges
+        """Those of the training cases, where they are known."""
         self.chunk: int | None = None
         """Points at a time in training; None: all."""
+
+    @property
+    def protocol(self) -> Protocol:
+        """How it was taught, and how whole cases are predicted."""
+        return protocol(self.schema.protocol)
 
     def forward(self, x: Tensor, f: Tensor | None = None, context: Context | None = None) -> Tensor:
         """x (B, N, p), f (B, N, c) -> u (B, N, o), in physical units."""
@@ -60,10 +85,9 @@ class Surrogate(nn.Module):
             parts += [t[:, None, None].expand(-1, x.shape[1], 1)] if "time" not in needs else []
         return self.normaliser.coordinates(x), torch.cat(parts, dim=-1) if parts else None, context
 
-    @torch.inference_mode()
     def predict(
         self,
-        x: ArrayLike,
+        x: PointSet | ArrayLike,
         f: ArrayLike | None = None,
         *,
         weights: ArrayLike | None = None,
@@ -72,34 +96,63 @@ class Surrogate(nn.Module):
         grid: tuple[int, ...] | None = None,
         cells: ArrayLike | None = None,
     ) -> np.ndarray:
-        """The fields (N, o) at points x (N, p) with features f (N, c), in numpy; (B, N, ·) for a batch.
+        """The fields (N, o) of a case, or (T, N, o) where it has times: a `PointSet`, or its arrays.
+
+        >>> surrogate.predict(case)
+        >>> surrogate.predict(x, f)
 
         Args:
-            x: Coordinates.
-            f: Input features, if the surrogate was trained with any.
+            x: The case; or coordinates (N, p), with the arrays below; (B, N, ·) for a batch.
+            f: (N, c) input features, if the surrogate was trained with any.
             weights: (N,) measure of every point, if it was trained with weights.
             globals: (g,) parameters of the case, if it was trained with any.
             time: () the time asked for, if it depends on one.
             grid: Index shape of a structured mesh, for models that need it.
             cells: (C, k) connectivity of the mesh, for models that use it; the same for a whole batch.
         """
-        single = np.ndim(x) == 2
+        if isinstance(x, PointSet):
+            return self.predict_cases([x])[0]
+        per_case = {"x": x, "f": f, "weights": weights, "globals": globals, "times": time}
+        arrays = {k: np.asarray(v, np.float32) for k, v in per_case.items() if v is not None}
+        if f is not None and np.shape(f)[:-1] != np.shape(x)[:-1]:
+            raise LrsaError(f"x is of shape {np.shape(x)} and f of {np.shape(f)}: not the same points")
+        if arrays["x"].ndim == 2:
+            arrays = {name: value[None] for name, value in arrays.items()}
+        if arrays["x"].ndim != 3:
+            raise LrsaError("x must be (points, coordinates), or (cases, points, coordinates) for a batch")
+        if time is not None:
+            arrays["times"] = arrays["times"][:, None]
+        mesh = None if cells is None else np.asarray(cells)
+        cases = [
+            PointSet(**{name: value[i] for name, value in arrays.items()}, grid=grid, cells=mesh)
+            for i in range(len(arrays["x"]))
+        ]
+        u = np.stack(self.predict_cases(cases))
+        u = u if time is None else u[:, 0]
+        return u[0] if np.ndim(x) == 2 else u
 
-        def tensor(value: ArrayLike | None) -> Tensor | None:
-            if value is None:
-                return None
-            made = torch.from_numpy(np.array(value, np.float32))
-            return made[None] if single else made
+    @torch.inference_mode()
+    def predict_cases(self, cases: Sequence[PointSet]) -> list[np.ndarray]:
+        """The predictions for cases, in one batch, each in the shape of its target."""
+        device = self.normaliser.x_shift.device
+        batch = self.collate(cases).to(device)
+        with autocast(device.type, self.precision):
+            u = self.protocol.predict(self.apply_streamed, batch).float().cpu().numpy()
+        return [u[i, ..., : len(case), :] for i, case in enumerate(cases)]
 
-        points = tensor(x)
-        assert points is not None
-        context = Context(weights=tensor(weights), globals=tensor(globals), time=tensor(time), grid=grid)
-        if points.ndim == 3:
-            mesh = None if cells is None else np.asarray(cells)
-            cases = [PointSet(case, grid=grid, cells=mesh) for case in points.numpy()]
-            context = Collator.of(self.model, False).with_geometry(context, cases, points.shape[1])
-        u = self.apply_streamed(points, tensor(f), context).cpu().numpy()
-        return u[0] if single else u
+    def collate(self, cases: Sequence[PointSet]) -> Batch:
+        """One batch with all that the model needs."""
+        collator = Collator.of(self.model, self.weighted is not False)
+        return collator([self._with_measures(case) for case in cases])
+
+    def _with_measures(self, case: PointSet) -> PointSet:
+        """The case with the quadrature weights that the model was trained with."""
+        if self.weighted and case.weights is None:
+            raise LrsaError(
+                "the surrogate was trained with quadrature weights, and the case has none."
+                " Give weights, the measure of every point"
+            )
+        return case
 
     def apply_streamed(self, x: Tensor, f: Tensor | None, context: Context) -> Tensor:
         """`forward`, in chunks where there are many points and the model can."""
@@ -129,8 +182,6 @@ class Surrogate(nn.Module):
                 raise LrsaError(
                     f"the surrogate was trained with {wanted} {what}{listed}, but {there} are given"
                 )
-        if f is not None and f.shape[:-1] != x.shape[:-1]:
-            raise LrsaError(f"x is of shape {tuple(x.shape)} and f of {tuple(f.shape)}: not the same points")
 
 
 def requirements(model: nn.Module) -> frozenset[str]:
@@ -149,22 +200,24 @@ def streams(model: nn.Module) -> bool:
     return True
 
 
-def load(run: str | Path, weights: str = "best") -> Surrogate:
+def load(run: str | Path, epoch: Epoch = "best") -> Surrogate:
     """The trained surrogate of a run folder: its best epoch (by validation), or the `last`."""
     run = Path(run)
-    config = RunConfig.load(run)
-    path = run / ("model.safetensors" if weights == "best" else "last.safetensors")
+    record = Record.load(run)
+    path = run / ("model.safetensors" if epoch == "best" else "last.safetensors")
     if not path.exists():
         raise LrsaError(f"{run} has no finished weights ({path.name}). Go on with `lrsa resume {run}`")
     try:
         tensors = load_file(path)
     except (SafetensorError, OSError) as error:
         raise LrsaError(f"{path} is damaged: train again") from error
-    model = create_model(config.model, **config.options)
+    model = create_model(record.model, **record.options)
     names = ("x_shift", "f_shift", "g_shift", "u_shift", "x_axes")
     try:
         normaliser = Normaliser(*(len(tensors[f"normaliser.{name}"]) for name in names))
-        surrogate = Surrogate(model, normaliser, config.schema)
+        surrogate = Surrogate(
+            model, normaliser, record.schema, record.weighted, record.precision, Ranges.load(run)
+        )
         surrogate.load_state_dict(tensors)
     except (KeyError, RuntimeError) as error:
         raise LrsaError(f"{path} does not belong to {run / 'config.json'}: train again") from error

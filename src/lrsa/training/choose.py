@@ -9,7 +9,7 @@ import numpy as np
 from lrsa.data.store import Dataset
 from lrsa.models.presets import PRESETS
 from lrsa.models.registry import DATA_ARGUMENTS, get, model_options
-from lrsa.problems.catalogue import Benchmark, Scale
+from lrsa.problems.problem import Problem, Scale
 
 SIZES = ("width", "depth", "heads", "rank")
 """Options that mean the same in every model that has them."""
@@ -29,7 +29,7 @@ class Choice:
     why: str = ""
 
 
-def for_benchmark(benchmark: Benchmark, scale: Scale, model: str) -> Choice:
+def for_problem(problem: Problem, scale: Scale, model: str) -> Choice:
     """The published form of the model for this benchmark, at the sizes of the scale.
 
     LRSA takes the scale as it stands, and so does another mixer in its backbone. Any other model keeps the
@@ -45,7 +45,7 @@ def for_benchmark(benchmark: Benchmark, scale: Scale, model: str) -> Choice:
         options = {**(PRESETS[scale.preset].model if scale.preset else {}), **scale.model}
     else:
         published = get(model).all_presets()
-        options = dict(get(model).preset(benchmark.name)) if benchmark.name in published else {}
+        options = dict(get(model).preset(problem.name)) if problem.name in published else {}
         sizes = scale.model if scale.preset is None else {} if options else PRESETS[scale.preset].model
         for k in SIZES:
             if k in known and k in sizes:

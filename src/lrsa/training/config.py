@@ -6,15 +6,14 @@ import platform
 from collections.abc import Callable, Mapping
 from dataclasses import asdict, dataclass, field, fields
 from pathlib import Path
-from typing import Any, Literal, get_args
+from typing import Any, get_args
 
 from lrsa.data.normalise import Coordinates
 from lrsa.data.store import Schema
 from lrsa.errors import LrsaError
 from lrsa.files import atomic
-
-FORMAT = 1
-Precision = Literal["fp32", "bf16", "fp16"]
+from lrsa.surrogate.precision import Precision
+from lrsa.surrogate.record import FILE, FORMAT, naming_damage, read_config
 
 
 @dataclass(frozen=True)
@@ -94,6 +93,8 @@ class RunConfig:
     options: Mapping[str, Any]
     """Of the model, with what the data decided."""
     train: TrainConfig
+    weighted: bool | None = None
+    """Whether the cases had quadrature weights that differ, and they were used; None: an older run."""
     scale: str | None = None
     init: str | None = None
     """The run whose weights it starts from."""
@@ -103,30 +104,19 @@ class RunConfig:
     versions: Mapping[str, str] = field(default_factory=dict)
 
     def save(self, run: Path) -> None:
-        with atomic(run / "config.json") as temporary:
+        with atomic(run / FILE) as temporary:
             temporary.write_text(json.dumps({"format": FORMAT, **asdict(self)}, indent=1))
 
     @staticmethod
     def load(run: Path) -> "RunConfig":
-        path = run / "config.json"
-        if not path.is_file():
-            raise LrsaError(f"{run} is not a run: it has no config.json. `lrsa train` makes one")
-        try:
-            values = json.loads(path.read_text())
-            found = values.pop("format", None)
-        except (ValueError, TypeError, AttributeError) as error:
-            raise LrsaError(f"{path} is damaged: train again") from error
-        if found != FORMAT:
-            raise LrsaError(f"{run} was written in run format {found}; this lrsa reads {FORMAT}. Train again")
-        try:
+        values = read_config(run)
+        with naming_damage(run):
             return RunConfig(
                 data=DataConfig(**values.pop("data")),
                 schema=Schema.from_json(json.dumps(values.pop("schema"))),
                 train=TrainConfig(**values.pop("train")),
                 **values,
             )
-        except (KeyError, TypeError, ValueError, AttributeError) as error:
-            raise LrsaError(f"{path} is damaged: train again") from error
 
 
 def versions() -> dict[str, str]:

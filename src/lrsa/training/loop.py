@@ -9,7 +9,6 @@ import math
 import os
 import time
 from collections.abc import Callable, Sequence
-from contextlib import AbstractContextManager, nullcontext
 from pathlib import Path
 
 import torch
@@ -21,6 +20,7 @@ from lrsa.errors import Failure
 from lrsa.objectives.losses import gradient_error, relative_l2
 from lrsa.objectives.protocols import Loss, Protocol
 from lrsa.pointset import PointSet
+from lrsa.surrogate.precision import autocast
 from lrsa.surrogate.surrogate import Surrogate
 from lrsa.training.checkpoint import STATE, Progress, load_checkpoint, save_checkpoint, save_weights
 from lrsa.training.config import TrainConfig
@@ -178,15 +178,6 @@ def case_errors(
             prediction = protocol.predict(surrogate, batch)
         errors.append(relative_l2(prediction.float(), protocol.truth(batch), batch.known))
     return torch.cat(errors).cpu()
-
-
-def autocast(device: str, precision: str) -> AbstractContextManager[object]:
-    """The precision of the forward pass."""
-    if precision == "fp32":
-        return nullcontext()
-    return torch.autocast(
-        torch.device(device).type, {"bf16": torch.bfloat16, "fp16": torch.float16}[precision]
-    )
 
 
 def _truncate(path: Path, size: int) -> None:

@@ -12,6 +12,7 @@ from typing import NamedTuple
 import numpy as np
 from scipy.optimize import brentq
 
+from lrsa.geometry.measures import cell_areas
 from lrsa.pointset import Names
 
 NAMES = Names(coords=("x", "y"), targets=("mach",), units={"x": "chord", "y": "chord", "mach": "1"})
@@ -171,18 +172,6 @@ def measure(nodes: np.ndarray, behind: int) -> Geometry:
         far=np.concatenate([outward[:, -1], -forth[0], forth[-1]]),
         areas=cell_areas(nodes),
     )
-
-
-def cell_areas(nodes: np.ndarray) -> np.ndarray:
-    """(I + 1, J + 1, 2) nodes of a C-grid -> (I, J)."""
-    one, two = nodes[1:, 1:] - nodes[:-1, :-1], nodes[:-1, 1:] - nodes[1:, :-1]
-    return 0.5 * (one[..., 1] * two[..., 0] - one[..., 0] * two[..., 1])
-
-
-def shared_areas(areas: np.ndarray) -> np.ndarray:
-    """(I, J) areas of cells -> (I + 1, J + 1): a quarter of each to every corner."""
-    padded = np.pad(areas, 1)
-    return (padded[:-1, :-1] + padded[1:, :-1] + padded[:-1, 1:] + padded[1:, 1:]) / 4
 
 
 def _rays(cell: np.ndarray, behind: int) -> np.ndarray:

@@ -14,6 +14,7 @@ from typing import ClassVar
 
 import numpy as np
 
+from lrsa.geometry.measures import shared_areas
 from lrsa.pointset import Names, PointSet
 from lrsa.problems.airfoil.flow import GAMMA
 from lrsa.problems.airfoil.implicit import steady_flow
@@ -25,7 +26,6 @@ from lrsa.problems.airfoil.mesh import (
     chord_stations,
     connect,
     measure,
-    shared_areas,
 )
 
 

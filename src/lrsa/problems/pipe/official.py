@@ -3,8 +3,8 @@
 from collections.abc import Sequence
 from pathlib import Path
 
+from lrsa.data.grid_files import SPLITS, GridFiles, GridsOfTheirOwn
 from lrsa.pointset import PointSet
-from lrsa.problems.airfoil.official import SPLITS, GridFiles, GridsOfTheirOwn
 from lrsa.problems.pipe.solver import Pipe
 
 PIPE = {axis: f"Pipe_{axis}.npy" for axis in "XYQ"}

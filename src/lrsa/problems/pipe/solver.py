@@ -16,9 +16,9 @@ from typing import ClassVar
 import numpy as np
 
 from lrsa.errors import LrsaError
+from lrsa.geometry.measures import cell_areas, shared_areas
 from lrsa.numerics.taylor_hood import Flow, TaylorHood
 from lrsa.pointset import Names, PointSet
-from lrsa.problems.airfoil.mesh import cell_areas, shared_areas
 
 LENGTH, WIDTH = 10.0, 1.0
 PIECES = 4

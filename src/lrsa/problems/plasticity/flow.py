@@ -21,8 +21,8 @@ from typing import Any
 
 import numpy as np
 
-from lrsa.data.store import data_home
 from lrsa.errors import LrsaError
+from lrsa.files import data_home
 
 try:
     import numba

@@ -1,0 +1,48 @@
+"""Making a problem's data with its solver: `data.making` with what the problem knows."""
+
+from pathlib import Path
+
+from lrsa.console import Advance
+from lrsa.data.making import make_cases
+from lrsa.errors import LrsaError
+from lrsa.problems.problem import Problem
+
+
+def make_dataset(
+    problem: Problem,
+    samples: int | None = None,
+    test: int | None = None,
+    fidelity: str = "default",
+    seed: int = 0,
+    workers: int | None = None,
+    out: Path | None = None,
+    progress: Advance = lambda done, total, words: None,
+) -> Path:
+    """Make (or extend, or find) the generated set and return its path.
+
+    `samples` are training cases; `test` is the published number by default, but no more than `samples`.
+    """
+    if seed < 0 or (workers is not None and workers < 1):
+        raise LrsaError(f"cannot make data with seed {seed} and {workers} workers: from 0 and from 1 on")
+    solver, path = problem.solver_at(fidelity), out or problem.path(fidelity, seed)
+    make_cases(
+        path,
+        solver.sample,
+        problem.schema(fidelity, seed),
+        _wanted(problem, samples, test),
+        key=(problem.name, problem.version, seed),
+        workers=workers,
+        progress=progress,
+    )
+    return path
+
+
+def _wanted(problem: Problem, samples: int | None, test: int | None) -> dict[str, int]:
+    """The number of cases of each split."""
+    samples = problem.samples if samples is None else samples
+    wanted = {"train": samples, "test": min(samples, problem.test) if test is None else test}
+    if min(wanted.values()) < 1:
+        raise LrsaError(
+            f"cannot make {samples} training and {wanted['test']} test cases: at least one of each"
+        )
+    return wanted

@@ -1,0 +1,61 @@
+"""Forced flow on a torus, viscosity 1e-5: ten frames of vorticity -> ten more, 64 x 64 points."""
+
+from pathlib import Path
+from typing import Any
+
+from lrsa.problems.problem import LOCAL, Official, Problem, Scale, Solver, Splits
+
+
+def _solver(**parameters: Any) -> Solver:
+    from lrsa.problems.navier_stokes.solver import NavierStokes
+
+    return NavierStokes(**parameters)
+
+
+def _read(folder: Path, stride: int) -> Splits:
+    from lrsa.problems.navier_stokes.official import read_navier_stokes
+
+    return read_navier_stokes(folder, stride)
+
+
+PROBLEM = Problem(
+    name="navier-stokes",
+    about="Forced flow on a torus, viscosity 1e-5: ten frames of vorticity -> ten more, 64 x 64 points",
+    solver=_solver,
+    fidelities={
+        "default": {"resolution": 256, "stride": 4},
+        "fast": {"resolution": 128, "stride": 2},
+    },
+    samples=1000,
+    test=200,
+    paper_error=0.0484,
+    protocol="autoregressive",
+    scales={
+        "demo": Scale(
+            about="60 cases of 32 x 32 points, solved on 128²; width 64, depth 4, rank 32, depthwise",
+            samples=60,
+            test=20,
+            fidelity="fast",
+            stride={"generated": 2, "official": 2},
+            model=LOCAL,
+            train={"epochs": 25, "max_lr": 2e-3, "batch_size": 1, "weights": False},
+        ),
+        "cpu": Scale(
+            about="200 cases of 32 x 32 points, solved on 128²; model as in demo",
+            samples=200,
+            test=40,
+            fidelity="fast",
+            stride={"generated": 2, "official": 2},
+            model=LOCAL,
+            train={"epochs": 10, "max_lr": 2e-3, "batch_size": 1, "weights": False},
+        ),
+        "paper": Scale(
+            about="1000 cases of 64 x 64 points, the published configuration",
+            samples=1000,
+            test=200,
+            preset="navier-stokes",
+            train={"clip": 1e3, "validation": 0.0, "weights": False},
+        ),
+    },
+    official=Official(("NavierStokes_V1e-5_N1200_T20.mat",), _read),
+)

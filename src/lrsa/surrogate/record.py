@@ -1,0 +1,62 @@
+"""The record of a run (`config.json`), as far as prediction needs it."""
+
+import json
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from lrsa.data.store import Schema
+from lrsa.errors import LrsaError
+from lrsa.surrogate.precision import Precision
+
+FORMAT = 1
+FILE = "config.json"
+
+
+@dataclass(frozen=True)
+class Record:
+    """What a trained model is, on what it was trained, and how."""
+
+    schema: Schema
+    """Of the training data."""
+    model: str
+    options: Mapping[str, Any]
+    weighted: bool | None
+    """Whether it was trained with quadrature weights; None where an older run does not say."""
+    precision: Precision
+
+    @staticmethod
+    def load(run: Path) -> "Record":
+        values = read_config(run)
+        with naming_damage(run):
+            return Record(
+                schema=Schema.from_json(json.dumps(values["schema"])),
+                model=values["model"],
+                options=dict(values["options"]),
+                weighted=values.get("weighted") if values["train"]["weights"] else False,
+                precision=values["train"]["precision"],
+            )
+
+
+def read_config(run: Path) -> dict[str, Any]:
+    """What a run's `config.json` says, if it is of this format."""
+    path = run / FILE
+    if not path.is_file():
+        raise LrsaError(f"{run} is not a run: it has no {FILE}. `lrsa train` makes one")
+    with naming_damage(run):
+        values = json.loads(path.read_text())
+        found = values.pop("format", None)
+    if found != FORMAT:
+        raise LrsaError(f"{run} was written in run format {found}; this lrsa reads {FORMAT}. Train again")
+    return values
+
+
+@contextmanager
+def naming_damage(run: Path) -> Iterator[None]:
+    """A configuration that is not one is named as damaged, whatever it trips over."""
+    try:
+        yield
+    except (KeyError, TypeError, ValueError, AttributeError) as error:
+        raise LrsaError(f"{run / FILE} is damaged: train again") from error
