@@ -15,6 +15,7 @@ import pytest
 import torch
 from torch import Tensor, nn
 from torch.nn.attention import SDPBackend, sdpa_kernel
+from torch.overrides import TorchFunctionMode
 from torch.utils.flop_counter import FlopCounterMode
 
 from lrsa.bench.flops import attention_flops, forward_flops, fourier_flops
@@ -127,11 +128,29 @@ def test_the_transforms_of_a_fourier_layer_are_among_its_operations() -> None:
     assert operations(lambda h: layer(h, h, context), h) == 2 * (real + across) + products
 
 
+class Layers(TorchFunctionMode):
+    """Counts what the linear layers and convolutions do, from the shapes that they are called with."""
+
+    operations = 0
+
+    def __torch_function__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+        made = func(*args, **(kwargs or {}))
+        if func in (nn.functional.linear, nn.functional.conv1d, nn.functional.conv2d):
+            self.operations += 2 * made.numel() * args[1][0].numel()
+        return made
+
+
 @pytest.mark.parametrize("name", list_models())
-def test_every_model_that_takes_a_grid_has_a_cost(name: str) -> None:
-    """At its default options, or the size of the setting."""
+def test_every_model_costs_its_layers_and_twice_as_much_for_two_cases(name: str) -> None:
+    """At its default options, or the size of the setting; the two cases with attention written out."""
     setting = Setting("tiny", 512, 16, 2, 1, 1, grid=(16, 32))
-    assert count(entrants(setting, [name])[0], setting) > 0
+    entrant = entrants(setting, [name])[0]
+    with Layers() as layers:
+        one = count(entrant, setting)
+    with sdpa_kernel(SDPBackend.MATH):
+        two = count(entrant, replace(setting, batch=2))
+    assert 0 < layers.operations <= one
+    assert 1.99 * one <= two <= 2 * one  # the term b(grid) of Geo-FNO is the same for all cases
 
 
 def test_a_run_writes_table_figure_and_numbers(tmp_path: Path) -> None:
@@ -149,11 +168,15 @@ def test_a_run_writes_table_figure_and_numbers(tmp_path: Path) -> None:
     assert all(f"| {label} |" in text for label in labels)
     assert "GFLOP/s" in text
     assert (tmp_path / "bench.png").stat().st_size > 10_000
-    kept = json.loads((tmp_path / "bench.json").read_text())
-    assert all(0 < min(row["times"]["forward"]) < min(row["times"]["step"]) for row in kept["rows"])
+    written = json.loads((tmp_path / "bench.json").read_text())
+    assert all(0 < min(row["times"]["forward"]) < min(row["times"]["step"]) for row in written["rows"])
     assert all(len(row.times.matmul) == len(row.times.step) == 2 for row in results.rows)
-    assert all(row.matmul > 0 and row.share > 0 for row in results.rows)
-    assert said
+    some = entrants(TINY, plan.only)
+    assert [row.probe.flops for row in results.rows] == [count(entrant) for entrant in some]
+    assert said == [
+        *(f"tiny: trying {entrant.label}" for entrant in some),
+        "tiny, fp32, --threads 1: 6 models take turns",
+    ]
 
 
 def test_a_run_of_one_setting_leaves_the_others_in_the_files(tmp_path: Path) -> None:

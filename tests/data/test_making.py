@@ -8,8 +8,9 @@ import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
 
+import numpy as np
 import pytest
 from cases import NAMES, assert_equal, make_case
 
@@ -17,7 +18,7 @@ from lrsa.data.making import CaseBlock, case_rng
 from lrsa.data.store import Dataset, Schema
 from lrsa.data.writing import write_dataset
 from lrsa.errors import LrsaError
-from lrsa.pointset import Names
+from lrsa.pointset import Names, PointSet
 from lrsa.problems.catalogue import CATALOGUE, get
 from lrsa.problems.making import make_dataset
 from lrsa.problems.problem import Problem
@@ -84,7 +85,7 @@ def test_a_set_that_names_another_place_of_its_generator_is_taken_and_extended(
 ) -> None:
     """Code moves; what decides the cases is the problem, its version, its parameters and the seed."""
     out, schema = tmp_path / "darcy.h5", DARCY.schema("fast", 0)
-    moved = replace(schema, provenance={**schema.provenance, "generator": "lrsa.solvers.darcy:Darcy"})
+    moved = replace(schema, provenance={**schema.provenance, "generator": "lrsa.problems.darcy.solver:Darcy"})
     splits = {split: Dataset(whole, split) for split in ("train", "test")}
     write_dataset(out, {"train": [splits["train"][i] for i in range(5)], "test": splits["test"]}, moved)
     make_dataset(DARCY, 12, 3, "fast", 0, 1, out)
@@ -203,8 +204,11 @@ def test_a_file_made_with_other_settings_is_refused(
 class Annulus:
     """A solver with a parameter that JSON does not give back as it was."""
 
-    names: Names = NAMES
+    names: ClassVar[Names] = NAMES
     radii: tuple[float, float] = (0.5, 1.0)
+
+    def sample(self, rng: np.random.Generator) -> PointSet:
+        return make_case(int(rng.integers(99)), 4)
 
 
 def test_a_solver_with_tuples_for_parameters_finds_its_file_again(tmp_path: Path) -> None:

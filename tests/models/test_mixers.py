@@ -6,7 +6,9 @@ import pytest
 import torch
 from torch import Tensor
 
-from lrsa import Context, LrsaError, NeuralOperator, create_model, list_models, stream
+from lrsa import Context, LrsaError, NeuralOperator, stream
+from lrsa.models.create import create_model
+from lrsa.models.listing import list_models
 from lrsa.models.template import LowRankMix
 
 BACKBONES = [name for name in list_models() if name.startswith("backbone-")]

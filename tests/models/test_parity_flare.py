@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from golden import Where, check_parity, files, load
+from references import Where, check_parity, files, load
 from torch import Tensor, nn
 
 from lrsa.context import Context

@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from pathlib import Path
 
-from golden import Where, check_parity, files, load
+from references import Where, check_parity, files, load
 from torch import Tensor, nn
 
 from lrsa.context import Context

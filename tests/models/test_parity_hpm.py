@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from pathlib import Path
 
-from golden import Golden, Where, check_parity, files, load
+from references import Golden, Where, check_parity, files, load
 from test_parity_transolver import blocks, skeleton_names, skeleton_options
 from torch import Tensor, nn
 

@@ -2,7 +2,7 @@
 
 from pathlib import Path
 
-from golden import Golden, Where, check_parity, files, load
+from references import Golden, Where, check_parity, files, load
 from test_parity_transolver import blocks, run, skeleton_names, skeleton_options
 
 from lrsa.models.baselines.linear_no import LinearNO

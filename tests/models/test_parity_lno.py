@@ -5,7 +5,7 @@ from pathlib import Path
 from typing import Any
 
 import torch
-from golden import Where, check_parity, files, load
+from references import Where, check_parity, files, load
 from torch import Tensor, nn
 
 from lrsa.context import Context

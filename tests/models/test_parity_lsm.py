@@ -2,7 +2,7 @@
 
 from pathlib import Path
 
-from golden import Where, check_parity, files, load
+from references import Where, check_parity, files, load
 from test_parity_fno import nsl_lift_and_head, nsl_options, nsl_run
 
 from lrsa.models.baselines.lsm import LSM

@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from golden import Golden, Where, check_parity, files, load
+from references import Golden, Where, check_parity, files, load
 from torch import Tensor, nn
 
 from lrsa import Context

@@ -1,7 +1,7 @@
 """Parity with reference implementations, through golden files.
 
-A golden file holds the parameters, inputs, output and gradient norms of one reference network. The folder
-is named by LRSA_GOLDEN: unset, the tests are skipped with a message; set and missing, they fail.
+A golden file holds the parameters, inputs, output and gradient norms of one reference network. They are in
+`golden/`, or in the folder that LRSA_GOLDEN names; a missing one is a failure, and nothing is ever skipped.
 """
 
 import json
@@ -45,14 +45,13 @@ class Where:
 
 def files(*stems: str) -> Any:
     """Parametrises a test over the golden files of these stems and their variants (`stem__*`)."""
-    folder = os.environ.get("LRSA_GOLDEN")
-    if not folder:
-        skip = pytest.mark.skip(reason="LRSA_GOLDEN is not set: no golden files to compare with")
-        return pytest.mark.parametrize(
-            "path", [pytest.param(Path(stem), id=stem, marks=skip) for stem in stems]
-        )
-    paths = [p for stem in stems for p in _variants(Path(folder), stem)]
-    return pytest.mark.parametrize("path", paths, ids=[p.stem for p in paths])
+    paths = [path for stem in stems for path in _variants(golden_folder(), stem)]
+    return pytest.mark.parametrize("path", paths, ids=[path.stem for path in paths])
+
+
+def golden_folder() -> Path:
+    """`golden/` beside this file, or what LRSA_GOLDEN names."""
+    return Path(os.environ.get("LRSA_GOLDEN") or Path(__file__).parent / "golden")
 
 
 def _variants(folder: Path, stem: str) -> list[Path]:
@@ -61,7 +60,7 @@ def _variants(folder: Path, stem: str) -> list[Path]:
 
 def load(path: Path) -> Golden:
     """Read a golden file; a missing one is a failure."""
-    assert path.exists(), f"LRSA_GOLDEN is set, but {path} is missing"
+    assert path.exists(), f"there is no golden file {path}"
     groups: dict[str, dict[str, Tensor]] = {
         "param": {},
         "buffer": {},
