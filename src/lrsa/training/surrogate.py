@@ -71,6 +71,7 @@ class Surrogate(nn.Module):
         time: ArrayLike | None = None,
         grid: tuple[int, ...] | None = None,
         cells: ArrayLike | None = None,
+        cell_types: ArrayLike | None = None,
     ) -> np.ndarray:
         """The fields (N, o) at points x (N, p) with features f (N, c), in numpy; (B, N, ·) for a batch.
 
@@ -82,6 +83,7 @@ class Surrogate(nn.Module):
             time: () the time asked for, if it depends on one.
             grid: Index shape of a structured mesh, for models that need it.
             cells: (C, k) connectivity of the mesh, for models that use it; the same for a whole batch.
+            cell_types: (C,) VTK's type of each cell; without, the rule `cell_types_of` says what they are.
         """
         single = np.ndim(x) == 2
 
@@ -95,8 +97,8 @@ class Surrogate(nn.Module):
         assert points is not None
         context = Context(weights=tensor(weights), globals=tensor(globals), time=tensor(time), grid=grid)
         if points.ndim == 3:
-            mesh = None if cells is None else np.asarray(cells)
-            cases = [PointSet(case, grid=grid, cells=mesh) for case in points.numpy()]
+            mesh, types = (None if given is None else np.asarray(given) for given in (cells, cell_types))
+            cases = [PointSet(case, grid=grid, cells=mesh, cell_types=types) for case in points.numpy()]
             context = Collator.of(self.model, False).with_geometry(context, cases, points.shape[1])
         u = self.apply_streamed(points, tensor(f), context).cpu().numpy()
         return u[0] if single else u
