@@ -14,6 +14,7 @@ from lrsa.data.eigenbasis import eigenbasis, laplacian
 from lrsa.data.graph import MeshEdges
 from lrsa.data.pointset import PointSet
 from lrsa.data.store import Dataset
+from lrsa.errors import LrsaError
 from lrsa.evaluation.predict import predict_path
 from lrsa.mesh import tables
 from lrsa.mesh.importing import import_meshes
@@ -134,6 +135,36 @@ def test_the_picture_is_that_of_the_surface(cases: list[PointSet]) -> None:
     assert area == pytest.approx(SURFACE + inner, rel=1e-6)
     (image,) = draw_pictures([picture_of(case, case.arrays()["u"][:, 0])])
     assert len(np.unique(image[image[..., 3] > 250][:, :3], axis=0)) > 20
+
+
+def test_the_cells_of_an_npz_file_are_used(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Of a run whose data was written from Python; the types count as well."""
+    monkeypatch.setenv("LRSA_HOME", str(tmp_path))
+    x = np.random.default_rng(0).random((20, 3)).astype(np.float32)
+    cells, types = np.arange(20).reshape(5, 4), np.array([9, 9, 10, 10, 4])
+    lrsa.write_dataset(
+        tmp_path / "a.h5", [PointSet(x + i, u=x[:, :1] + i, cells=cells, cell_types=types) for i in range(4)]
+    )
+    options = MODELS["mesh-graph-net"]
+    surrogate = lrsa.fit(
+        tmp_path / "a.h5",
+        out=tmp_path / "run",
+        model="mesh-graph-net",
+        epochs=1,
+        threads=1,
+        options=options,
+    )
+    np.savez(tmp_path / "in.npz", x=x, cells=cells, cell_types=types)
+    predict_path(tmp_path / "run", tmp_path / "in.npz", tmp_path / "out.npz")
+    with np.load(tmp_path / "out.npz") as after:
+        (predicted,) = (after[name] for name in after.files if name.endswith("_predicted"))
+    expected = surrogate.predict(x, cells=cells, cell_types=types)[:, 0]
+    np.testing.assert_allclose(predicted, expected, rtol=1e-5, atol=1e-6)
+    for others in (surrogate.predict(x, cells=cells), surrogate.predict(x)):
+        assert np.abs(others[:, 0] - expected).max() > 1e-5
+    np.savez(tmp_path / "bad.npz", x=x, cells=cells.astype(float))
+    with pytest.raises(LrsaError, match=r'bad\.npz has "cells" of type float64; it should be integers'):
+        predict_path(tmp_path / "run", tmp_path / "bad.npz", tmp_path / "out.npz")
 
 
 @pytest.mark.usefixtures("_no_guess")
