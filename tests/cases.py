@@ -32,6 +32,8 @@ def make_case(seed: int, points: int, fields: Iterable[str] = ("f",), **more: An
         "time": np.asarray(rng.random(), np.float32),
     }
     kept = {name: value for name, value in every.items() if name in there}
+    if "cells" in kept and "cells" not in more:
+        kept["cell_types"] = rng.integers(1, 35, len(kept["cells"])).astype(np.uint8)
     return PointSet(**{"x": normal(n, 2), "u": normal(*frames, n, 2), "names": NAMES, **kept, **more})
 
 

@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from lrsa.errors import LrsaError
-from lrsa.pointset import PointSet
+from lrsa.pointset import PointSet, cell_types_of
 
 
 @pytest.mark.parametrize(
@@ -24,6 +24,7 @@ from lrsa.pointset import PointSet
         ("weights", np.ones((5, 1))),
         ("surface", np.ones(4, bool)),
         ("cells", np.zeros(3, int)),
+        ("cell_types", np.zeros(3, int)),
         ("globals", np.zeros((1, 2))),
         ("times", np.asarray(0.0)),
         ("time", np.zeros(2)),
@@ -116,7 +117,7 @@ def test_a_stride_keeps_the_same_subgrid_of_every_field(
     u = case.arrays()["u"]
     kept = u.reshape(*u.shape[:-2], rows, columns, 2)[..., ::stride, ::stride, :]
     assert np.array_equal(part.arrays()["u"], kept.reshape(*u.shape[:-2], -1, 2))
-    assert (part.cells is None) == (stride > 1)
+    assert (part.cells is None) == (part.cell_types is None) == (stride > 1)
 
 
 def test_without_a_grid_a_stride_goes_along_the_list() -> None:
@@ -134,3 +135,42 @@ def test_a_subset_takes_all_fields_of_a_point_along(seed: int) -> None:
     for name in ("x", "f", "u", "u_mask", "weights", "surface"):
         assert np.array_equal(back.arrays()[name], case.arrays()[name])
     assert back.globals is case.globals
+
+
+PLANE = np.random.default_rng(0).random((30, 2))
+SPACE = np.random.default_rng(0).random((30, 3))
+BENT = np.c_[PLANE, 0.01 * np.sin(PLANE[:, 0])]
+
+
+@pytest.mark.parametrize(
+    ("x", "expected"),
+    [
+        (PLANE, {1: 1, 2: 3, 3: 5, 4: 9, 5: 7, 6: 7, 8: 7, 10: 7}),
+        (np.c_[PLANE, np.ones(30)], {1: 1, 2: 3, 3: 5, 4: 9, 5: 7, 6: 7, 8: 7, 10: 7}),
+        (BENT, {3: 5, 4: 9, 5: 14, 6: 13, 8: 12}),
+        (SPACE, {3: 5, 4: 10, 5: 14, 6: 13, 7: 255, 8: 12, 10: 24, 13: 27, 15: 26, 20: 25, 27: 29}),
+    ],
+    ids=["plane", "plane in space", "surface", "space"],
+)
+def test_cells_without_types_get_them_by_their_numbers_of_points(
+    x: np.ndarray, expected: dict[int, int]
+) -> None:
+    """The one place where types are guessed: when a case is made of arrays that do not say them."""
+    cells = np.array([[*range(count), *[-1] * (27 - count)] for count in expected])
+    assert PointSet(x, cells=cells).arrays()["cell_types"].tolist() == list(expected.values())
+    for count, kind in expected.items():
+        assert cell_types_of(x, np.tile(np.arange(count), (3, 1))).tolist() == [kind] * 3
+
+
+def test_types_that_are_given_are_kept() -> None:
+    cells = np.array([[0, 1, 2, 3], [0, 1, 2, -1]])
+    case = PointSet(PLANE, cells=cells, cell_types=[10, 22])  # type: ignore[arg-type]
+    assert case.arrays()["cell_types"].dtype == np.uint8
+    assert case.arrays()["cell_types"].tolist() == [10, 22]
+    for bad in ([256, 5], [-1, 5], [0.5, 5], [np.nan, 5]):
+        with pytest.raises(LrsaError, match="cell_types must be VTK's"):
+            PointSet(PLANE, cells=cells, cell_types=np.array(bad))
+    with pytest.raises(LrsaError, match="without cells"):
+        PointSet(PLANE, cell_types=np.array([5, 5]))
+    with pytest.raises(LrsaError, match="cells name points from 0 to 30, but there are 30"):
+        PointSet(PLANE, cells=np.array([[0, 1, 30]]))

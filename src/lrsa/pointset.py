@@ -9,6 +9,16 @@ import numpy as np
 
 from lrsa.errors import LrsaError
 
+FLAT = 0.05
+"""Cells of four points in space are quadrilaterals where 6 V / L³ is below this (regular tetrahedra: 0.7)."""
+PLANAR = 1e-6
+"""Of the largest extent, what the smallest may be in a plane: meshes in a plane are often stored in space."""
+IN_PLANE = {0: 0, 1: 1, 2: 3, 3: 5, 4: 9}
+IN_SPACE = {0: 0, 1: 1, 2: 3, 3: 5, 4: 10, 5: 14, 6: 13, 8: 12, 10: 24, 13: 27, 15: 26, 20: 25, 27: 29}
+"""Number of points -> VTK type, for `cell_types_of`."""
+LOOKED_AT = 1000
+"""Cells of four points of which most tell whether all are flat."""
+
 
 @dataclass(frozen=True)
 class Names:
@@ -37,6 +47,8 @@ class PointSet:
     """(N,) the measure of the domain that each point stands for."""
     cells: np.ndarray | None = None
     """(C, k) connectivity, filled up with -1 where cells have fewer than k points."""
+    cell_types: np.ndarray | None = None
+    """(C,) uint8: VTK's type of each cell, whose points are in VTK's order; by default `cell_types_of`."""
     grid: tuple[int, ...] | None = None
     """Index shape of a structured mesh, whose row-major flattening the points are."""
     surface: np.ndarray | None = None
@@ -62,6 +74,7 @@ class PointSet:
             "u_mask": (n, None),
             "weights": (n,),
             "cells": (None, None),
+            "cell_types": (None,) if self.cells is None else np.shape(self.cells)[:1],
             "surface": (n,),
             "globals": (None,),
             "times": (None,),
@@ -75,6 +88,8 @@ class PointSet:
             if value is not None and not _fits(np.shape(value), shape):
                 wanted = ", ".join("any" if s is None else str(s) for s in shape)
                 raise LrsaError(f"{name} has shape {np.shape(value)}; it should be ({wanted})")
+        if self.cells is not None or self.cell_types is not None:
+            object.__setattr__(self, "cell_types", self._types())
         if self.grid is not None:
             object.__setattr__(self, "grid", tuple(int(size) for size in self.grid))
             if math.prod(self.grid) != n:
@@ -125,7 +140,20 @@ class PointSet:
             for name, value in self.arrays().items()
             if name in ("x", "f", "u", "u_mask", "weights", "surface")
         }
-        return replace(self, **per_point, cells=None, grid=grid)
+        return replace(self, **per_point, cells=None, cell_types=None, grid=grid)
+
+    def _types(self) -> np.ndarray:
+        if self.cells is None:
+            raise LrsaError("cell_types are there without cells. Give both, or leave both out")
+        if self.cell_types is None:
+            return cell_types_of(self.x, self.cells)
+        if self.cell_types.dtype == np.uint8:
+            return self.cell_types
+        with np.errstate(invalid="ignore"):
+            small = self.cell_types.astype(np.int64).astype(np.uint8)
+        if not np.array_equal(small, self.cell_types):
+            raise LrsaError("cell_types must be VTK's: whole numbers from 0 to 255, such as 5 for triangles")
+        return small
 
     def _channel(self, name: str, finite: np.ndarray) -> str:
         kind, labels = {
@@ -138,6 +166,37 @@ class PointSet:
             return name
         bad = ~finite.reshape(-1, len(labels)).all(axis=0)
         return f"{kind} {labels[int(bad.argmax())]}"
+
+
+def cell_types_of(x: np.ndarray, cells: np.ndarray) -> np.ndarray:
+    """(C,) the VTK types of cells (C, k) that come without: the one place where types are guessed.
+
+    In a plane, of two coordinates or of three of which one is constant, two points are a line, three a
+    triangle, four a quadrilateral and more a polygon, in order around it. In space, four points are
+    quadrilaterals where most of such cells lie flat, else tetrahedra; five are a pyramid, six a wedge, eight
+    a hexahedron; ten, 13, 15, 20 and 27 their quadratic kin. Other numbers say nothing: their type is 255.
+    """
+    if cells.size and not -1 <= cells.min() <= cells.max() < len(x):
+        raise LrsaError(f"cells name points from {cells.min()} to {cells.max()}, but there are {len(x)}")
+    alike = cells.min(initial=0) >= 0
+    counts = np.full(len(cells), cells.shape[1]) if alike else np.count_nonzero(cells >= 0, axis=1)
+    with np.errstate(all="ignore"):  # coordinates that are not finite are told of by `check_finite`
+        extent = [float(np.ptp(axis)) if len(x) else 0.0 for axis in x.T]
+        planar = len(extent) < 3 or min(extent) <= PLANAR * max(extent)
+        flat = len(extent) == 3 and not planar and _are_flat(x, cells[counts == 4, :4])
+    known, other = (IN_PLANE, 7) if planar else (IN_SPACE | ({4: 9} if flat else {}), 255)
+    table = [known.get(count, other) for count in range(cells.shape[1] + 1)]
+    return np.array(table, np.uint8)[counts]
+
+
+def _are_flat(x: np.ndarray, cells: np.ndarray) -> bool:
+    """Whether most of these cells of four points (C, 4) are quadrilaterals, not tetrahedra."""
+    if not len(cells):
+        return False
+    corners = x[cells[:: -(-len(cells) // LOOKED_AT)]]  # (n, 4, 3)
+    edges = corners[:, 1:] - corners[:, :1]
+    longest = np.linalg.norm(edges, axis=-1).max(axis=1)
+    return bool(np.median(np.abs(np.linalg.det(edges)) / np.maximum(longest, 1e-300) ** 3) < FLAT)
 
 
 def _finite(value: np.ndarray) -> np.ndarray:

@@ -55,7 +55,7 @@ def test_what_all_cases_share_is_kept_once(
 ) -> None:
     path = tmp_path_factory.mktemp("store") / "a.h5"
     one = make_case(0, 6, OPTIONAL, cells=np.array([[0, 1, 2], [2, 3, -1]]))
-    same = {name: one.arrays()[name] for name in shared}
+    same = {name: one.arrays()[name] for name in [*shared, *(["cell_types"] if "cells" in shared else [])]}
     cases = [replace(make_case(i, 6, OPTIONAL), **same) for i in range(1, 6)]
     write_dataset(path, {"train": cases[:3], "test": cases[3:]})
     with h5py.File(path) as file:
@@ -65,6 +65,36 @@ def test_what_all_cases_share_is_kept_once(
     for split, part in (("train", cases[:3]), ("test", cases[3:])):
         for got, given_case in zip(read(path, split), part, strict=True):
             assert_equal(got, given_case)
+
+
+@pytest.mark.parametrize("own", ["cells", "cell_types"])
+def test_cells_and_their_types_are_shared_each_for_itself(tmp_path: Path, own: str) -> None:
+    cells = np.array([[0, 1, 2, 3], [2, 3, 4, -1]])
+    arrays = {"cells": [cells, cells[:, ::-1], cells + 1], "cell_types": [[9, 5], [10, 5], [4, 7]]}
+    cases = [
+        make_case(
+            i, 6, (), **{name: np.array(values[i if name == own else 0]) for name, values in arrays.items()}
+        )
+        for i in range(3)
+    ]
+    write_dataset(tmp_path / "a.h5", {"train": cases})
+    with h5py.File(tmp_path / "a.h5") as file:
+        assert {name for name in arrays if f"train/{name}" in file} == {own}
+    for got, case in zip(read(tmp_path / "a.h5"), cases, strict=True):
+        assert_equal(got, case)
+
+
+@pytest.mark.parametrize("count", [1, 2], ids=["shared", "own"])
+def test_files_from_before_cells_had_types_get_them_by_the_rule(tmp_path: Path, count: int) -> None:
+    cells = [np.array([[0, 1, 2, 3], [2, 3, 4, -1]])[: 2 - i] for i in range(count)]
+    cases = [make_case(i, 8, (), cells=cells[i % count]) for i in range(4)]
+    path = tmp_path / "a.h5"
+    write_dataset(path, {"train": cases})
+    with h5py.File(path, "r+") as file:
+        del file["shared/cell_types" if count == 1 else "train/cell_types"]
+    for got, case in zip(read(path), cases, strict=True):
+        assert_equal(got, case)
+        assert got.arrays()["cell_types"].tolist() == [9, 5][: len(got.arrays()["cells"])]
 
 
 def test_a_grid_survives_whether_or_not_it_is_the_same_for_all(tmp_path: Path) -> None:
@@ -90,6 +120,7 @@ def test_a_grid_survives_whether_or_not_it_is_the_same_for_all(tmp_path: Path) -
         ("u_mask", "float64", "bool"),
         ("surface", "uint8", "bool"),
         ("cells", "uint16", "int64"),
+        ("cell_types", "int64", "uint8"),
     ],
 )
 def test_each_field_has_one_type_whatever_is_given(
@@ -139,7 +170,7 @@ def test_opening_a_file_reads_no_arrays_and_a_case_only_its_own(
     monkeypatch.setattr(h5py.Dataset, "__getitem__", lambda *_: pytest.fail("read"))
     data = Dataset(tmp_path / "a.h5", "train")
     case = data[1]
-    for name in ("x", "f", "u", "u_mask", "weights", "surface", "cells", "globals"):
+    for name in ("x", "f", "u", "u_mask", "weights", "surface", "cells", "cell_types", "globals"):
         assert isinstance(case.arrays()[name], np.memmap), name
 
 

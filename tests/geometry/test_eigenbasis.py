@@ -11,7 +11,7 @@ from scipy.spatial import Delaunay
 
 from lrsa.errors import LrsaError
 from lrsa.geometry import eigenbasis as module
-from lrsa.geometry.eigenbasis import box_eigenfunctions, eigenbasis, laplacian, simplices, solve
+from lrsa.geometry.eigenbasis import box_eigenfunctions, eigenbasis, laplacian, solve
 from lrsa.pointset import PointSet
 
 
@@ -38,12 +38,17 @@ def scattered(dim: int, n: int) -> PointSet:
     return PointSet(x=x, cells=Delaunay(x).simplices.astype(np.int64))
 
 
-def cube(n: int) -> PointSet:
-    """n³ small cubes, each split into the six tetrahedra along its diagonal."""
+def cube(n: int, kind: str = "tetrahedra") -> PointSet:
+    """n³ small cubes, whole, as two wedges, or each split into the six tetrahedra along its diagonal."""
     axis = np.linspace(0, 1, n + 1)
     x = np.stack(np.meshgrid(axis, axis, axis, indexing="ij"), axis=-1).reshape(-1, 3)
     strides = np.array([(n + 1) ** 2, n + 1, 1])
     low = np.arange((n + 1) ** 3).reshape((n + 1,) * 3)[:-1, :-1, :-1].reshape(-1, 1)
+    if kind != "tetrahedra":
+        corners = [(0, 0, 0), (1, 0, 0), (1, 1, 0), (0, 1, 0), (0, 0, 1), (1, 0, 1), (1, 1, 1), (0, 1, 1)]
+        cells = low + np.array(corners) @ strides
+        cells = cells if kind == "hexahedra" else cells[:, [[0, 1, 2, 4, 5, 6], [0, 2, 3, 4, 6, 7]]]
+        return PointSet(x=x, cells=cells.reshape(-1, cells.shape[-1]))
     paths = np.array([np.cumsum([0, *strides[list(order)]]) for order in permutations(range(3))])
     return PointSet(x=x, cells=(low[:, None] + paths).reshape(-1, 4))
 
@@ -67,11 +72,12 @@ def test_a_mesh_of_triangles_in_space_has_the_eigenvalues_of_the_plane() -> None
     np.testing.assert_allclose(in_space, solve(flat, 8)[0], rtol=1e-6, atol=1e-6)
 
 
-def test_the_eigenvalues_of_a_cube_of_tetrahedra_converge_with_second_order() -> None:
-    errors = [np.abs(solve(cube(n), 4)[0][1:] - np.pi**2).max() for n in (4, 8, 16)]
+@pytest.mark.parametrize("kind", ["tetrahedra", "wedges", "hexahedra"])
+def test_the_eigenvalues_of_a_cube_converge_with_second_order(kind: str) -> None:
+    errors = [np.abs(solve(cube(n, kind), 4)[0][1:] - np.pi**2).max() for n in (4, 8, 16)]
     assert np.log2(np.array(errors[:-1]) / errors[1:]).min() > 1.8
     assert errors[-1] < 0.02 * np.pi**2
-    np.testing.assert_allclose(solve(cube(8), 4)[1][:, 0], 1.0, rtol=1e-6)
+    np.testing.assert_allclose(solve(cube(8, kind), 4)[1][:, 0], 1.0, rtol=1e-6)
 
 
 def test_a_cloud_of_points_of_the_square() -> None:
@@ -84,7 +90,7 @@ def test_a_cloud_of_points_of_the_square() -> None:
 @pytest.mark.parametrize("modes", [12, 80])
 def test_the_eigenfunctions_are_orthonormal_in_the_mass_matrix(case: PointSet, modes: int) -> None:
     """Few modes come from Lanczos iterations, many from a dense solver."""
-    _, mass, used = laplacian(case.x.astype(float), case.cells)
+    _, mass, used = laplacian(case.x.astype(float), case.cells, case.cell_types)
     functions = solve(case, modes)[1][used]
     np.testing.assert_allclose(functions.T @ (mass @ functions), np.eye(modes), atol=1e-8)
 
@@ -92,7 +98,7 @@ def test_the_eigenfunctions_are_orthonormal_in_the_mass_matrix(case: PointSet, m
 def test_units_do_not_matter() -> None:
     metres, millimetres = square(10), square(10, sides=(1e3, 1e3))
     np.testing.assert_allclose(solve(millimetres, 6)[0] * 1e6, solve(metres, 6)[0], atol=1e-7)
-    _, mass, _ = laplacian(millimetres.x, millimetres.cells)
+    _, mass, _ = laplacian(millimetres.x, millimetres.cells, millimetres.cell_types)
     functions = solve(millimetres, 6)[1]
     np.testing.assert_allclose(functions.T @ (mass @ functions), np.eye(6), atol=1e-8)
 
@@ -160,21 +166,30 @@ def test_a_point_without_cells_takes_the_value_of_its_nearest_neighbour() -> Non
     np.testing.assert_array_equal(basis[-1], basis[nearest])
 
 
-def test_cells_of_several_kinds_become_simplices() -> None:
-    x = np.array([[0.0, 0], [1, 0], [1, 1], [0, 1], [2, 0.5]])
-    mixed = np.array([[0, 1, 2, 3], [1, 4, 2, -1]])
-    assert sorted(map(sorted, simplices(x, mixed).tolist())) == [[0, 1, 2], [0, 2, 3], [1, 2, 4]]
-    in_space = np.concatenate([x, 0.01 * x[:, :1] * x[:, 1:]], axis=1)  # a slightly warped surface
-    assert simplices(in_space, mixed).shape == (3, 3)
-    tetrahedron = np.array([[0, 0, 0], [1, 0, 0], [0, 1, 0], [0, 0, 1.0]])
-    assert simplices(tetrahedron, np.arange(4)[None]).shape == (1, 4)
+def test_the_types_that_cells_carry_are_part_of_the_entry(home: Path) -> None:
+    """Four points that lie nearly flat, as two triangles and as a tetrahedron."""
+    x = np.array([[0.0, 0, 0], [1, 0, 0], [1, 1, 0], [0, 1, 0.1]])
+    flat, solid = (PointSet(x=x, cells=np.arange(4)[None], cell_types=np.array([k])) for k in (9, 10))
+    assert not np.allclose(eigenbasis(flat, 3), eigenbasis(solid, 3))
+    assert len(list((home / "basis").iterdir())) == 2
+
+
+def test_patches_on_a_volume_do_not_change_its_eigenfunctions() -> None:
+    solid = cube(4, "hexahedra")
+    assert solid.cells is not None
+    patch = np.pad(solid.cells[:16, :4], ((0, 0), (0, 4)), constant_values=-1)
+    types = np.array([9] * len(patch) + [12] * len(solid.cells))
+    both = PointSet(x=solid.x, cells=np.concatenate([patch, solid.cells]), cell_types=types)
+    np.testing.assert_array_equal(eigenbasis(both, 6), eigenbasis(solid, 6))
 
 
 def test_what_has_no_eigenfunctions_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
     with pytest.raises(LrsaError, match="fewer modes"):
         eigenbasis(square(3), 10)
     with pytest.raises(LrsaError, match="split them"):
-        eigenbasis(PointSet(x=np.random.rand(8, 3), cells=np.arange(8)[None]), 2)  # noqa: NPY002
+        eigenbasis(PointSet(x=np.random.rand(7, 3), cells=np.arange(7)[None]), 2)  # noqa: NPY002
+    with pytest.raises(LrsaError, match="cells without extent"):
+        eigenbasis(PointSet(x=np.random.rand(7, 3), cells=np.arange(7)[:, None]), 2)  # noqa: NPY002
     with pytest.raises(LrsaError, match="takes 2 or 3"):
         eigenbasis(PointSet(x=np.random.rand(50, 1)), 2)  # noqa: NPY002
 

@@ -1,5 +1,6 @@
 """The edges of a case: by hand on tiny meshes, by brute force on point clouds, the same bits from disk."""
 
+from dataclasses import replace
 from itertools import pairwise
 from pathlib import Path
 
@@ -10,7 +11,7 @@ from torch import nn
 from lrsa.data.prepare import Collator
 from lrsa.errors import LrsaError
 from lrsa.geometry import graphs as graph
-from lrsa.geometry.cells import FACES
+from lrsa.geometry.cells import SHAPES
 from lrsa.geometry.graphs import Connection, MeshEdges, NearestGraph, RadiusGraph, batch_edges, case_edges
 from lrsa.geometry.neighbours import near_edges, pooling_levels
 from lrsa.mesh.building import build_case
@@ -55,7 +56,9 @@ def test_a_quadrilateral_has_no_diagonal_and_a_tetrahedron_has_six_edges() -> No
 @pytest.mark.parametrize(("count", "kind"), [(4, 10), (5, 14), (6, 13), (8, 12)])
 def test_the_edges_of_a_polyhedron_are_those_of_its_faces(count: int, kind: int) -> None:
     found = MeshEdges(self_loops=False).edges(mesh(count, 3, [list(range(count))]))
-    assert pairs(found) == both(*((a, b) for face in FACES[kind] for a, b in pairwise((*face, face[0]))))
+    assert pairs(found) == both(
+        *((a, b) for face in SHAPES[kind].faces for a, b in pairwise((*face, face[0])))
+    )
 
 
 @pytest.mark.parametrize("bend", [0.0, 0.1])
@@ -72,7 +75,7 @@ def test_quadrilaterals_stored_in_space_have_no_diagonals(bend: float, angle: fl
 
 @pytest.mark.parametrize(("kind", "corners"), [(22, 3), (23, 4), (28, 4), (34, 3)])
 def test_quadratic_cells_in_the_plane_are_joined_along_their_boundary(kind: int, corners: int) -> None:
-    """VTK numbers the corners first, then the midpoints, then the centre if there is one."""
+    """VTK numbers the corners first, then the midpoints, then the centre, joined to the midpoints."""
     count = 2 * corners + (kind in (28, 34))
     x = np.zeros((count, 3))
     turn = 2 * np.pi * np.arange(corners) / corners
@@ -80,9 +83,12 @@ def test_quadratic_cells_in_the_plane_are_joined_along_their_boundary(kind: int,
     x[corners : 2 * corners] = (x[:corners] + np.roll(x[:corners], -1, axis=0)) / 2
     raw = RawCase(Path("one"), x, {}, {}, np.arange(count)[None], np.array([kind]))
     edges = MeshEdges(self_loops=False).edges(build_case(raw, Recipe()))
+    outline = edges[:, edges.max(0) < 2 * corners]
     half = np.linalg.norm(x[0] - x[1]) / 2
-    assert np.allclose(np.linalg.norm(x[edges[0]] - x[edges[1]], axis=1), half)
-    assert edges.shape[1] == 4 * corners
+    assert np.allclose(np.linalg.norm(x[outline[0]] - x[outline[1]], axis=1), half)
+    assert outline.shape[1] == 4 * corners
+    centre = [(2 * corners, corners + i) for i in range(corners)] if count > 2 * corners else []
+    assert pairs(edges) - pairs(outline) == both(*centre)
 
 
 def test_a_hexahedron_is_the_grid_of_two_points_an_axis() -> None:
@@ -109,8 +115,21 @@ def test_a_point_cloud_has_no_mesh_edges() -> None:
 
 
 def test_cells_without_known_edges_are_refused() -> None:
-    with pytest.raises(LrsaError, match="cells of 7 points"):
+    with pytest.raises(LrsaError, match="cells without a type have no known edges"):
         MeshEdges().edges(mesh(7, 3, [list(range(7))]))
+    with pytest.raises(LrsaError, match="polyhedra have no known edges"):
+        MeshEdges().edges(replace(mesh(8, 3, [list(range(8))]), cell_types=np.array([42])))
+
+
+def test_the_types_that_cells_carry_decide_and_not_their_points() -> None:
+    """Four points that lie flat may be a tetrahedron in a boundary layer; other types are another graph."""
+    thin = PointSet(np.array([[0.0, 0, 0], [1, 0, 0], [1, 1, 0], [0, 1, 1e-3]]), cells=np.arange(4)[None])
+    assert thin.arrays()["cell_types"].tolist() == [9]
+    solid = replace(thin, cell_types=np.array([10]))
+    assert case_edges(thin, MeshEdges(False)).shape == (2, 8)
+    assert case_edges(solid, MeshEdges(False)).shape == (2, 12)
+    line = replace(thin, cell_types=np.array([4]))
+    assert pairs(case_edges(line, MeshEdges(False))) == both((0, 1), (1, 2), (2, 3))
 
 
 @pytest.mark.parametrize("dim", [2, 3])

@@ -226,12 +226,36 @@ def test_arrays_of_npz_and_hdf5(tmp_path: Path) -> None:
     assert case_names(cases) == ["case", "a", "b"]
 
 
+def test_cells_in_npz_have_the_types_that_it_says_or_those_of_the_rule(tmp_path: Path) -> None:
+    """Six points in a plane are a hexagon, unless the file says that they are a quadratic triangle."""
+    arrays = {"points": POINTS[:, :2], "cells": np.array([[0, 1, 2, 5, 4, 3], [0, 1, 4, -1, -1, -1]])}
+    np.savez(tmp_path / "bare.npz", **arrays)
+    np.savez(tmp_path / "typed.npz", **arrays, cell_types=np.array([22, 5]))
+    assert read_raw(tmp_path / "bare.npz").cell_types.tolist() == [7, 5]  # pyright: ignore
+    assert read_raw(tmp_path / "typed.npz").cell_types.tolist() == [22, 5]  # pyright: ignore
+    for types, words in (([5], "2 cells, but"), ([5, 300], "not VTK's"), ([5.0, 5.5], "not VTK's")):
+        np.savez(tmp_path / "bad.npz", **arrays, cell_types=np.array(types))
+        with pytest.raises(LrsaError, match=rf"bad\.npz has .*{words}"):
+            read_raw(tmp_path / "bad.npz")
+
+
 def test_frames_in_npz(tmp_path: Path) -> None:
     frames = np.stack([PRESSURE, 2 * PRESSURE])
     np.savez(tmp_path / "case.npz", x=POINTS[:, 0], y=POINTS[:, 1], times=[0.0, 1.0], p=frames)
     raw = read_raw(tmp_path / "case.npz")
     assert raw.points.shape == (6, 2)
     np.testing.assert_array_equal(raw.point_data["p"], frames)
+
+
+def test_frames_whose_cells_change_their_types_are_refused(tmp_path: Path) -> None:
+    rows = ""
+    for i, kind in enumerate((9, 10)):
+        pv.UnstructuredGrid([4, 0, 1, 4, 3], [kind], POINTS).save(tmp_path / f"f{i}.vtu")
+        rows += f'<DataSet timestep="{i}" part="0" file="f{i}.vtu"/>'
+    text = f'<VTKFile type="Collection" version="0.1"><Collection>{rows}</Collection></VTKFile>'
+    (tmp_path / "case.pvd").write_text(text)
+    with pytest.raises(LrsaError, match="changes its mesh at time 1"):
+        read_raw(tmp_path / "case.pvd")
 
 
 def test_a_mesh_that_moves_has_a_displacement(tmp_path: Path) -> None:

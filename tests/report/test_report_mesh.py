@@ -154,14 +154,17 @@ PLANE = {
     "quadratic quadrilateral": ([[0, 1, 2, 3, 6, 7, 8, 9]], 1.0),
     "hexagon": ([[0, 1, 4, 5, 2, 3]], 2.0),
 }
+TYPES = {"quadratic triangle": 22, "quadratic quadrilateral": 23}
 
 
-@pytest.mark.parametrize(("cells", "expected"), PLANE.values(), ids=PLANE.keys())
-def test_plane_cells_are_covered_by_triangles(cells: list[list[int]], expected: float | None) -> None:
+@pytest.mark.parametrize("name", PLANE)
+def test_plane_cells_are_covered_by_triangles(name: str) -> None:
+    cells, expected = PLANE[name]
+    types = np.array([TYPES[name]]) if name in TYPES else None
     x = SQUARE.copy()
     if expected is None:  # the middle of the third edge
         x[3], expected = (0.5, 0.5), 0.5
-    made = triangles_of(x, np.array(cells))
+    made = triangles_of(PointSet(x, cells=np.array(cells), cell_types=types))
     assert made is not None
     assert not made.boundary
     assert area(x, made.points) == pytest.approx(expected)
@@ -169,13 +172,13 @@ def test_plane_cells_are_covered_by_triangles(cells: list[list[int]], expected: 
 
 def test_of_a_volume_the_surface_is_seen() -> None:
     x, cells = box(4)
-    made = triangles_of(x, cells)
+    made = triangles_of(PointSet(x, cells=cells))
     assert made is not None
     assert made.boundary
     assert area(x, made.points) == pytest.approx(6)
     assert not ((x[made.points.ravel()] > 0) & (x[made.points.ravel()] < 1)).all(1).any()
     cloud = np.concatenate([x[(x == x.round()).all(1)], np.random.default_rng(0).random((30, 3))])
-    solid = triangles_of(cloud, Delaunay(cloud).simplices)
+    solid = triangles_of(PointSet(cloud, cells=Delaunay(cloud).simplices))
     assert solid is not None
     assert area(cloud, solid.points) == pytest.approx(6)
 
@@ -184,7 +187,7 @@ def test_quadrilaterals_in_space_are_a_surface() -> None:
     x, cells = box(3)
     top = cells[:, 4:][x[cells[:, 4:], 2].min(1) == 1]
     bent = x + 0.1 * np.sin(3 * x[:, [1, 2, 0]])
-    made = triangles_of(bent, top)
+    made = triangles_of(PointSet(bent, cells=top))
     assert made is not None
     assert not made.boundary
     assert len(made.points) == 2 * len(top)
@@ -206,6 +209,7 @@ def test_cases_of_every_kind_are_drawn(monkeypatch: pytest.MonkeyPatch) -> None:
         (PointSet(grid, grid=(4, 4)), None),
         (PointSet(grid, grid=(4, 4)), grid[:, 0] < 0.5),
         (PointSet(x[:, :1]), None),
+        (PointSet(x, cells=cells, cell_types=np.full(len(cells), 42)), None),
         (PointSet(x, cells=cells), np.zeros(len(x), bool)),
     ]
     images = draw_pictures([Picture(case, case.x[:, 0], 0, 1, known=known) for case, known in kinds])
@@ -217,7 +221,7 @@ def test_cases_of_every_kind_are_drawn(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_vtk_draws_a_surface_without_a_display() -> None:
     pytest.importorskip("pyvista")
     x, cells = box(4)
-    made = triangles_of(x, cells)
+    made = triangles_of(PointSet(x, cells=cells))
     assert made is not None
     drawn = render_surfaces([Surface(x, made.points, x[:, 0], FIELD, 0.0, 1.0)])
     if drawn is None:
@@ -240,7 +244,7 @@ def test_the_card_of_a_ragged_set(run: Path, tmp_path: Path) -> None:
         f"{share:.0%}",
         "u: stress [Pa]",
         "globals: load [N]",
-        "cells (3 points each)",
+        "cells (triangles)",
         "weights",
         "part_0.vtu",
     ):

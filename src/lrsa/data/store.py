@@ -27,6 +27,7 @@ from lrsa.pointset import Names, PointSet
 
 FORMAT, VERSION = "lrsa-pointsets", 1
 PER_POINT = ("x", "f", "u", "u_mask", "weights", "surface")
+PER_CELL = ("cells", "cell_types")
 
 
 @dataclass(frozen=True)
@@ -109,7 +110,7 @@ class Dataset(Sequence[PointSet]):
         return name in self._own or name in self._shared
 
     def _case(self, name: str, array: np.ndarray, index: int) -> np.ndarray:
-        offsets = self._cell_offsets if name == "cells" else self._offsets if name in PER_POINT else None
+        offsets = self._cell_offsets if name in PER_CELL else self._offsets if name in PER_POINT else None
         if offsets is None:
             return array[index]
         rows = slice(int(offsets[index]), int(offsets[index + 1]))

@@ -12,14 +12,14 @@ from typing import Any, BinaryIO
 import h5py
 import numpy as np
 
-from lrsa.data.store import FORMAT, PER_POINT, VERSION, Schema, Selection
+from lrsa.data.store import FORMAT, PER_CELL, PER_POINT, VERSION, Schema, Selection
 from lrsa.errors import LrsaError
 from lrsa.files import atomic, remove_left
 from lrsa.pointset import Names, PointSet
 
 TEST_SHARE = 0.2
-SHAREABLE = ("x", "u_mask", "weights", "surface", "cells", "times")
-DTYPES = {"u_mask": np.bool_, "surface": np.bool_} | dict.fromkeys(
+SHAREABLE = ("x", "u_mask", "weights", "surface", *PER_CELL, "times")
+DTYPES = {"u_mask": np.bool_, "surface": np.bool_, "cell_types": np.uint8} | dict.fromkeys(
     ("cells", "offsets", "cell_offsets", "grids", "redraws"), np.int64
 )
 """Of the fields that are not float32."""
@@ -102,7 +102,7 @@ class _Layout:
         own = {name: self._shape(name) for name in self.fields if name not in shared and name != "grid"}
         if self.ragged:
             own["offsets"] = (len(self.counts) + 1,)
-        if "cells" in own:
+        if own.keys() & PER_CELL:
             own["cell_offsets"] = (len(self.counts) + 1,)
         if differing_grids:
             own["grids"] = (len(self.counts), *self.fields["grid"])
@@ -118,7 +118,7 @@ class _Layout:
                 if name not in places:
                     continue
                 value = value.astype(_dtype(name), copy=False)
-                if name == "cells":
+                if name in PER_CELL:
                     _put(raw, places[name] + cell_starts[i] * value[:1].nbytes, name, value)
                 elif name in PER_POINT and self.ragged:
                     for t, frame in enumerate(value if value.ndim == 3 else value[None]):
@@ -129,7 +129,7 @@ class _Layout:
 
     def _shape(self, name: str) -> tuple[int, ...]:
         shape = self.fields[name]
-        if name == "cells":
+        if name in PER_CELL:
             return (sum(self.cell_counts), *shape)
         if name not in PER_POINT:
             return (len(self.counts), *shape)
@@ -169,7 +169,7 @@ def _check_alike(layouts: Mapping[str, _Layout]) -> None:
 def _channels(case: PointSet) -> dict[str, tuple[int, ...]]:
     """The shape of every field but for the number of points or cells; the number of axes of the grid."""
     shapes = {name: value.shape for name, value in case.arrays().items()}
-    for name in shapes.keys() & {*PER_POINT, "cells"}:
+    for name in shapes.keys() & {*PER_POINT, *PER_CELL}:
         frames = shapes[name][:1] if name == "u" and case.times is not None else ()
         shapes[name] = (*frames, *shapes[name][len(frames) + 1 :])
     return shapes if case.grid is None else {**shapes, "grid": (len(case.grid),)}

@@ -1,9 +1,10 @@
 """The first eigenfunctions of the Laplace operator at the points of a case: -Δφ = λφ, ∂φ/∂n = 0.
 
-Meshes: linear finite elements on triangles (in the plane or on a surface) or tetrahedra; quadrilaterals are
-split in two. Structured grids: the unit box of indices, whose eigenfunctions are products of cosines, so that
-all cases of a benchmark share one basis. Point clouds: the robust Laplacian of N. Sharp and K. Crane (2020)
-on 30 neighbours, which takes points in space as samples of a surface.
+Meshes: linear finite elements on triangles (in the plane or on a surface) or tetrahedra, into which cells of
+all other types are split; beside volumes, cells of surfaces do not count. Structured grids: the unit box of
+indices, whose eigenfunctions are products of cosines, so that all cases of a benchmark share one basis. Point
+clouds: the robust Laplacian of N. Sharp and K. Crane (2020) on 30 neighbours, which takes points in space as
+samples of a surface.
 """
 
 import hashlib
@@ -18,7 +19,7 @@ from scipy.spatial import KDTree
 
 from lrsa.errors import LrsaError
 from lrsa.files import atomic, data_home
-from lrsa.geometry.cells import are_flat
+from lrsa.geometry.cells import dimensions, simplices, unknown
 from lrsa.pointset import PointSet
 
 VERSION = "1"
@@ -50,7 +51,7 @@ def solve(case: PointSet, modes: int) -> tuple[np.ndarray, np.ndarray]:
     """Eigenvalues (modes,) and eigenfunctions (N, modes) of a mesh or point cloud, in physical units."""
     size = float(np.ptp(case.x, axis=0).max())
     points = (case.x - case.x.mean(axis=0)).astype(np.float64) / size  # the shift below supposes unit size
-    stiffness, mass, used = laplacian(points, case.cells)
+    stiffness, mass, used = laplacian(points, case.cells, case.cell_types)
     if modes > len(used):
         raise LrsaError(f"{len(used)} points with cells have no {modes} eigenfunctions. Use fewer modes")
     values, functions = _smallest(stiffness, mass, modes)
@@ -74,35 +75,19 @@ def box_eigenfunctions(grid: tuple[int, ...], modes: int) -> tuple[np.ndarray, n
 
 
 def laplacian(
-    points: np.ndarray, cells: np.ndarray | None
+    points: np.ndarray, cells: np.ndarray | None, types: np.ndarray | None
 ) -> tuple[sparse.csc_matrix, sparse.csc_matrix, np.ndarray]:
     """Stiffness and mass (n, n) at the points with cells, and the indices (n,) of those points."""
-    if cells is None:
+    if cells is None or types is None:
         return *_cloud(points), np.arange(len(points))
-    parts = simplices(points, cells)
+    if (names := unknown(types)) or dimensions(types).max(initial=0) == 0:
+        raise LrsaError(
+            f"no eigenfunctions for {names or 'cells without extent'}: split them into triangles or"
+            " tetrahedra, or leave the cells out to take the points as a cloud"
+        )
+    parts = simplices(cells, types)
     used, parts = np.unique(parts, return_inverse=True)
     return *_linear_elements(points[used], parts.reshape(-1, parts.shape[-1])), used
-
-
-def simplices(points: np.ndarray, cells: np.ndarray) -> np.ndarray:
-    """(C, 3) triangles or (C, 4) tetrahedra of a mesh that may hold quadrilaterals."""
-    counts = (cells >= 0).sum(axis=1)
-    if counts.min() < 3 or counts.max() > 4:
-        raise LrsaError(
-            f"no eigenfunctions for cells of {counts.min()} to {counts.max()} points: split them into"
-            " triangles or tetrahedra, or leave the cells out to take the points as a cloud"
-        )
-    triangles = cells[counts == 3][:, :3]
-    if counts.max() == 3:
-        return triangles
-    fours = cells[counts == 4][:, :4]
-    if points.shape[1] == 3 and not are_flat(points[fours]):
-        if len(triangles):
-            raise LrsaError(
-                "no eigenfunctions for triangles and tetrahedra in one mesh. Leave out the triangles"
-            )
-        return fours
-    return np.concatenate([triangles, fours[:, [0, 1, 2]], fours[:, [0, 2, 3]]])
 
 
 def _linear_elements(points: np.ndarray, parts: np.ndarray) -> tuple[sparse.csc_matrix, sparse.csc_matrix]:
@@ -162,12 +147,12 @@ def _signs(functions: np.ndarray) -> np.ndarray:
 
 
 def _manifold_dim(case: PointSet) -> int:
-    return 2 if case.cells is None else simplices(case.x, case.cells).shape[1] - 1
+    return 2 if case.cell_types is None else int(dimensions(case.cell_types).max())
 
 
 def _cache_path(case: PointSet, modes: int) -> Path:
     digest = hashlib.sha256(f"{VERSION} {modes}".encode())
-    for array in (case.x, case.cells):
+    for array in (case.x, case.cells, case.cell_types):
         if array is not None:
             digest.update(f"{array.shape} {array.dtype}".encode())
             digest.update(np.ascontiguousarray(array).tobytes())

@@ -13,17 +13,12 @@ import numpy as np
 
 from lrsa.errors import LrsaError
 from lrsa.files import atomic, data_home
-from lrsa.geometry.cells import EDGES, are_flat
+from lrsa.geometry.cells import cell_edges, unknown
 from lrsa.geometry.neighbours import near_edges
 from lrsa.pointset import PointSet
 
-VERSION = 2
+VERSION = 3
 """Part of every key: raised when a graph of the same case would come out different."""
-
-POLYHEDRA = {4: EDGES[10], 5: EDGES[14], 6: EDGES[13], 8: EDGES[12]}
-"""Edges of the tetrahedron, pyramid, wedge and hexahedron, by their numbers of points."""
-PLANAR = 1e-6
-"""Of the largest extent, what the smallest may be in a plane: meshes in a plane are often stored in space."""
 
 
 class Connection(Protocol):
@@ -45,8 +40,12 @@ class MeshEdges:
     self_loops: bool = True
 
     def edges(self, points: PointSet) -> np.ndarray:
-        if points.cells is not None:
-            pairs = cell_edges(points.cells, points.x)
+        if points.cells is not None and points.cell_types is not None:
+            if names := unknown(points.cell_types):
+                raise LrsaError(
+                    f"{names} have no known edges. Use --model gno --model.radius R, or a model without edges"
+                )
+            pairs = cell_edges(points.cells, points.cell_types)
         elif points.grid is not None:
             pairs = grid_edges(points.grid)
         else:
@@ -57,7 +56,8 @@ class MeshEdges:
         return np.stack([key % len(points), key // len(points)])
 
     def depends_on(self, points: PointSet) -> tuple[object, ...]:
-        return (points.x.shape, points.grid) if points.cells is None else (points.x, points.cells)
+        mesh = (points.grid,) if points.cells is None else (points.cells, points.cell_types)
+        return (points.x.shape, *mesh)
 
 
 @dataclass(frozen=True)
@@ -111,31 +111,6 @@ def case_edges(points: PointSet, connection: Connection) -> np.ndarray:
 def batch_edges(cases: Sequence[np.ndarray], padded: int) -> np.ndarray:
     """(2, E) of all cases as one disjoint graph, point i of case b at b · padded + i: `Context.edges`."""
     return np.concatenate([edges + b * padded for b, edges in enumerate(cases)], axis=1)
-
-
-def cell_edges(cells: np.ndarray, x: np.ndarray) -> np.ndarray:
-    """(2, n) every edge of every cell (C, k) once per cell, in one direction.
-
-    Cells of up to three points, all cells in a plane of coordinates, and cells of four points that lie flat
-    are polygons; else four points are a tetrahedron, five a pyramid, six a wedge and eight a hexahedron.
-    """
-    cells, parts = np.asarray(cells), [np.zeros((2, 0), np.int64)]
-    extent = np.ptp(x, axis=0)
-    planar = x.shape[1] < 3 or extent.min() <= PLANAR * extent.max()
-    counts = (cells >= 0).sum(axis=1)
-    for count in np.unique(counts[counts > 1]).tolist():
-        nodes = cells[counts == count, :count]
-        if planar or count < 4 or (count == 4 and are_flat(x[nodes])):
-            pairs = [(i, (i + 1) % count) for i in range(count)]
-        elif count in POLYHEDRA:
-            pairs = POLYHEDRA[count]
-        else:
-            raise LrsaError(
-                f"cells of {count} points have no known edges in space. Use --model gno"
-                " --model.radius R, or a model without edges"
-            )
-        parts.append(nodes[:, np.array(pairs)].reshape(-1, 2).T)
-    return np.concatenate(parts, axis=1)
 
 
 def grid_edges(grid: tuple[int, ...]) -> np.ndarray:

@@ -11,7 +11,7 @@ from lrsa.errors import LrsaError
 from lrsa.files import atomic
 from lrsa.pointset import Names, PointSet
 
-RESERVED = ("x", "weights", "globals", "grid", "cells", "time")
+RESERVED = ("x", "weights", "globals", "grid", "cells", "cell_types", "time")
 
 
 def read_npz(path: Path) -> dict[str, np.ndarray]:
@@ -57,10 +57,11 @@ def case_of(
             f"{who} was trained with {features} input {plural}, but {path.name} has {given}{listed}{example}"
         )
     optional = {k: _numbers(path, arrays, k) for k in ("weights", "globals", "time") if k in arrays}
+    mesh = {k: _integers(path, arrays, k) for k in ("cells", "cell_types") if k in arrays}
     grid = tuple(_numbers(path, arrays, "grid").astype(int).ravel()) if "grid" in arrays else None
     f = np.concatenate(columns, axis=1) if columns else None
     try:
-        case = PointSet(x, f, grid=grid, names=names, **optional)
+        case = PointSet(x, f, grid=grid, names=names, **optional, **mesh)
     except LrsaError as error:
         raise LrsaError(f"{path}: {error}") from error
     case.check_finite(str(path))
@@ -84,6 +85,12 @@ def _column(path: Path, arrays: Mapping[str, np.ndarray], name: str, points: int
     if array.shape[:1] != (points,):
         raise LrsaError(f'{path} has "{name}" of shape {array.shape}, but {points} points in x')
     return array.reshape(points, -1)
+
+
+def _integers(path: Path, arrays: Mapping[str, np.ndarray], name: str) -> np.ndarray:
+    if arrays[name].dtype.kind not in "iu":
+        raise LrsaError(f'{path} has "{name}" of type {arrays[name].dtype}; it should be integers')
+    return arrays[name]
 
 
 def _numbers(path: Path, arrays: Mapping[str, np.ndarray], name: str) -> np.ndarray:

@@ -5,7 +5,6 @@ from collections.abc import Mapping, Sequence
 import numpy as np
 
 from lrsa.errors import LrsaError, nearest
-from lrsa.geometry.cells import around
 from lrsa.mesh.derive import Geometry
 from lrsa.mesh.recipe import RawCase, Recipe
 from lrsa.pointset import Names, PointSet
@@ -51,13 +50,15 @@ def build_case(
         u, u_mask = _targets([series[name] for name in recipe.targets], raw.times is not None)
     f = np.concatenate(inputs, axis=1).astype(np.float32) if inputs else None
     given = recipe.globals and parameters is not None
+    meshed = recipe.location == "point" and raw.cells is not None and len(raw.cells) > 0
     return PointSet(
         x.astype(np.float32),
         f,
         u,
         u_mask,
         weights=derived["measure"].astype(np.float32) if "measure" in derived else None,
-        cells=_cells(raw) if recipe.location == "point" else None,
+        cells=raw.cells if meshed else None,
+        cell_types=raw.cell_types if meshed else None,
         surface=derived.get("surface"),
         globals=np.asarray(parameters, np.float32) if given else None,
         times=None if raw.times is None or u is None else raw.times.astype(np.float32),
@@ -109,12 +110,6 @@ def to_points(values: np.ndarray, cells: np.ndarray, n: int) -> np.ndarray:
             summed = np.bincount(index[known], weights=column[known], minlength=n)
             np.divide(summed, count, out=out[t, :, k], where=count > 0)
     return out
-
-
-def _cells(raw: RawCase) -> np.ndarray | None:
-    if raw.cells is None or not len(raw.cells):
-        return None
-    return raw.cells if raw.cell_types is None else around(raw.cells, raw.cell_types)
 
 
 def cell_centres(raw: RawCase) -> np.ndarray:

@@ -9,13 +9,15 @@ one point here: blocks that meet have no surface between them.
 
 from dataclasses import dataclass
 from functools import cached_property
+from pathlib import Path
 
 import numpy as np
 
 from lrsa.errors import LrsaError
-from lrsa.geometry.cells import DIMENSIONS, FACES, LINES, RINGS
+from lrsa.geometry.cells import Shape, cell_edges, dimensions, kinds, unknown
 from lrsa.geometry.distances import distance_to
 from lrsa.mesh.recipe import RawCase
+from lrsa.pointset import PointSet
 
 FLAT = 1e-9
 
@@ -26,17 +28,13 @@ class Geometry:
     def __init__(self, raw: RawCase, at: str = "point") -> None:
         if raw.cells is None or raw.cell_types is None or not len(raw.cells):
             raise LrsaError(f"{raw.path} has no cells, so nothing can be derived. Leave out --derive")
-        unknown = sorted(set(raw.cell_types.tolist()) - set(DIMENSIONS))
-        if unknown:
-            kinds = "polyhedra" if unknown == [42] else f"cells of VTK type {', '.join(map(str, unknown))}"
-            raise LrsaError(f"{raw.path} has {kinds}, of which nothing can be derived. Leave out --derive")
+        if names := unknown(raw.cell_types):
+            raise LrsaError(f"{raw.path} has {names}, of which nothing can be derived. Leave out --derive")
         self.raw, self.at = raw, at
         self.axes = raw.points.shape[1]
         self.points = np.pad(raw.points, ((0, 0), (0, 3 - self.axes)))
         self.cells, self.types = raw.cells, raw.cell_types
-        lookup = np.zeros(max(DIMENSIONS) + 1, int)
-        lookup[list(DIMENSIONS)] = list(DIMENSIONS.values())
-        self.dimensions = lookup[self.types]
+        self.dimensions = dimensions(self.types)
         self.dimension = int(self.dimensions.max())
         if not self.dimension:
             raise LrsaError(f"{raw.path} has points for cells, so nothing can be derived. Leave out --derive")
@@ -44,9 +42,9 @@ class Geometry:
     def measure(self) -> np.ndarray:
         """(n,) length, area or volume of each cell, or of each point: its share of its cells."""
         sizes = np.zeros(len(self.cells))
-        for kind in np.unique(self.types[self.dimensions == self.dimension]):
-            mine = self.types == kind
-            sizes[mine] = self._sizes(int(kind), self.cells[mine])
+        solid = np.flatnonzero(self.dimensions == self.dimension)
+        for shape, mine, nodes in kinds(self.cells[solid], self.types[solid]):
+            sizes[solid[mine]] = self._sizes(shape, nodes)
         if self.at == "cell":
             return sizes
         there = self.cells >= 0
@@ -107,13 +105,14 @@ class Geometry:
         given = np.flatnonzero(self.dimensions == self.dimension - 1)
         _, first, counts = np.unique(keys, axis=0, return_index=True, return_counts=True)
         if len(given):
-            mine = self.cells[given][:, :2] if self.dimension == 2 else self._rings(given)
+            lines = self.dimension == 2
+            mine = cell_edges(self.cells[given], self.types[given]).T if lines else self._rings(given)
             width = max(corners.shape[1], mine.shape[1])
             wanted = {tuple(k) for k in _keys(self._same, _widened(mine, width)).tolist()}
             keys = _keys(self._same, _widened(corners, width))
             known = np.array([tuple(k) in wanted for k in keys.tolist()])
             chosen = np.flatnonzero(known)
-            if len(chosen) < len(given):  # a patch whose points are not those of the volume has no owner
+            if len(chosen) < len(mine):  # a patch whose points are not those of the volume has no owner
                 nobody = np.full(len(mine), -1)
                 return Facets(mine, self._outward(mine, nobody), nobody)
         else:
@@ -142,16 +141,16 @@ class Geometry:
         spread, _ = self._plane
         return bool(spread[-1] <= FLAT * spread[0])
 
-    def _sizes(self, kind: int, cells: np.ndarray) -> np.ndarray:
-        if kind in LINES:
-            return np.linalg.norm(self.points[cells[:, 1]] - self.points[cells[:, 0]], axis=1)
-        if kind not in FACES:
-            corners = cells if kind == 7 else cells[:, list(RINGS[kind])]
-            return np.linalg.norm(_area_vectors(self.points, corners), axis=1)
-        inside = _means(self.points, cells)
-        volume = np.zeros(len(cells))
-        for face in FACES[kind]:
-            ring = self.points[cells[:, list(face)]] - inside[:, None]
+    def _sizes(self, shape: Shape, nodes: np.ndarray) -> np.ndarray:
+        if shape.dimension == 1:
+            ends = self.points[nodes[:, list(shape.edges)]]  # (n, edges, 2, 3)
+            return np.linalg.norm(ends[:, :, 1] - ends[:, :, 0], axis=-1).sum(1)
+        if shape.dimension == 2:
+            return np.linalg.norm(_area_vectors(self.points, nodes[:, list(shape.faces[0])]), axis=1)
+        inside = _means(self.points, nodes)
+        volume = np.zeros(len(nodes))
+        for face in shape.faces:
+            ring = self.points[nodes[:, list(face)]] - inside[:, None]
             middle = ring.mean(1)
             volume += (np.cross(ring, np.roll(ring, -1, axis=1)).sum(1) * middle).sum(1) / 6
         return np.abs(volume)
@@ -159,10 +158,9 @@ class Geometry:
     def _rings(self, chosen: np.ndarray) -> np.ndarray:
         """(n, k) corners in order of flat cells, filled up with -1."""
         rings = np.full((len(chosen), self.cells.shape[1]), -1)
-        for kind in np.unique(self.types[chosen]):
-            mine = np.flatnonzero(self.types[chosen] == kind)
-            order = list(RINGS.get(int(kind), range(self.cells.shape[1])))
-            rings[mine[:, None], np.arange(len(order))] = self.cells[chosen[mine][:, None], order]
+        for shape, mine, nodes in kinds(self.cells[chosen], self.types[chosen]):
+            (ring,) = shape.faces
+            rings[mine, : len(ring)] = nodes[:, list(ring)]
         return rings[:, : max(3, int((rings >= 0).sum(1).max()))]
 
     def _edges(self, chosen: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
@@ -175,11 +173,10 @@ class Geometry:
 
     def _faces(self, chosen: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         corners, owners = [], []
-        for kind in np.unique(self.types[chosen]):
-            mine = chosen[self.types[chosen] == kind]
-            for face in FACES[int(kind)]:
-                corners.append(self.cells[mine[:, None], list(face)])
-                owners.append(mine)
+        for shape, mine, nodes in kinds(self.cells[chosen], self.types[chosen]):
+            for face in shape.faces:
+                corners.append(nodes[:, list(face)])
+                owners.append(chosen[mine])
         width = max(part.shape[1] for part in corners)
         return np.concatenate([_widened(part, width) for part in corners]), np.concatenate(owners)
 
@@ -193,6 +190,12 @@ class Geometry:
         inside = np.where((owners >= 0)[:, None], self._centres[owners], self.points.mean(0))
         away = ((_means(self.points, corners) - inside) * normals).sum(1)
         return np.where((away < 0)[:, None], -normals, normals)
+
+
+def point_measures(case: PointSet) -> np.ndarray:
+    """(N,) float32: the measure of every point of a case with cells, its quadrature weight."""
+    raw = RawCase(Path("the case"), case.x.astype(float), cells=case.cells, cell_types=case.cell_types)
+    return Geometry(raw).measure().astype(np.float32)
 
 
 @dataclass(frozen=True)
@@ -233,7 +236,7 @@ def _area_vectors(points: np.ndarray, corners: np.ndarray) -> np.ndarray:
 
 def _means(points: np.ndarray, corners: np.ndarray) -> np.ndarray:
     there = corners >= 0
-    return (points[corners] * there[..., None]).sum(1) / there.sum(1, keepdims=True)
+    return (points[corners] * there[..., None]).sum(1) / np.maximum(there.sum(1, keepdims=True), 1)
 
 
 def _keys(same: np.ndarray, corners: np.ndarray) -> np.ndarray:

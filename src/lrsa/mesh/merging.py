@@ -78,7 +78,10 @@ def series(path: Path, frames: Sequence[RawCase], times: np.ndarray) -> RawCase:
     for time, frame in zip(times, frames, strict=True):
         assert frame.cells is not None
         assert first.cells is not None
-        if frame.points.shape != first.points.shape or not np.array_equal(frame.cells, first.cells):
+        assert frame.cell_types is not None
+        assert first.cell_types is not None
+        same = np.array_equal(frame.cells, first.cells) and np.array_equal(frame.cell_types, first.cell_types)
+        if frame.points.shape != first.points.shape or not same:
             raise LrsaError(
                 f"{path} changes its mesh at time {time:g}. Frames need one mesh: import the times as cases"
             )

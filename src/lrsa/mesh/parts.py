@@ -90,14 +90,14 @@ class Parts(Sequence[PointSet]):
             arrays = {name: part[name] for name in part.files if name != "outcome"}
         case = PointSet(**arrays, names=names_of(self.recipe, self.outcomes[index].dims))
         widths = [outcome.width for outcome in self.outcomes]
-        cells = case.cells if min(widths) else None
+        cells, types = (case.cells, case.cell_types) if min(widths) else (None, None)
         if cells is not None:
             missing = max(widths) - cells.shape[1]
             cells = np.pad(cells, ((0, 0), (0, missing)), constant_values=-1)
         mask = case.u_mask
         if mask is None and case.u is not None and any(outcome.masked for outcome in self.outcomes):
             mask = np.ones(case.u.shape[-2:], bool)
-        return replace(case, cells=cells, u_mask=mask)
+        return replace(case, cells=cells, cell_types=types, u_mask=mask)
 
 
 def found(job: Job) -> Outcome | None:

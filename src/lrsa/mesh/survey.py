@@ -11,7 +11,7 @@ from typing import Literal
 import numpy as np
 
 from lrsa.errors import LrsaError
-from lrsa.geometry.cells import DIMENSIONS
+from lrsa.geometry.cells import dimensions
 from lrsa.mesh.building import components
 from lrsa.mesh.finding import case_names, find_cases, is_openfoam, labels_of, tables_in
 from lrsa.mesh.pool import Call, shared_pool
@@ -54,8 +54,8 @@ def summarise(path: Path) -> Summary:
     """Read a file and describe it."""
     raw = read_raw(path)
     cells = 0 if raw.cells is None else len(raw.cells)
-    kinds = set() if raw.cell_types is None else set(raw.cell_types.tolist())
-    dimension = max((DIMENSIONS[kind] for kind in kinds), default=0) if kinds <= set(DIMENSIONS) else -1
+    of_cells = np.zeros(1, int) if raw.cell_types is None else dimensions(raw.cell_types)
+    dimension = -1 if of_cells.min(initial=0) < 0 else int(of_cells.max(initial=0))
     arrays = [_info(raw, name, v, "point", len(raw.points)) for name, v in raw.point_data.items()]
     arrays += [_info(raw, name, v, "cell", cells) for name, v in raw.cell_data.items()]
     frames = 0 if raw.times is None else len(raw.times)

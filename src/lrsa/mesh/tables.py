@@ -2,7 +2,8 @@
 
 A table is a point cloud: columns x, y[, z] (or ParaView's Points:0, Points:1, Points:2) and fields. Columns
 `U:0, U:1, U:2` become the vector U. In NPZ and HDF5 the coordinates are one array (N, p) called x, points,
-pos or coords, or one array per axis; `times` (T,) makes arrays (T, N[, k]) frames.
+pos or coords, or one array per axis; `cells` (C, k) and VTK's `cell_types` (C,) make a mesh of them, and
+`times` (T,) makes arrays (T, N[, k]) frames.
 """
 
 import re
@@ -18,13 +19,12 @@ import numpy as np
 from lrsa.data.store import FORMAT
 from lrsa.errors import LrsaError
 from lrsa.mesh.recipe import RawCase
+from lrsa.pointset import cell_types_of
 
 TABLES = (".csv", ".tsv", ".parquet")
 ARRAYS = (".npz", ".h5", ".hdf5")
 COORDINATES = ("x", "points", "pos", "coords")
 AXES = (("x", "y", "z"), ("points:0", "points:1", "points:2"), ("points_0", "points_1", "points_2"))
-CELL_OF_WIDTH = {2: 3, 3: 5, 5: 14, 6: 13, 8: 12}
-"""The VTK type of cells of so many points, where there is no doubt."""
 
 
 def read_table(path: Path) -> dict[str, np.ndarray]:
@@ -227,13 +227,14 @@ def _has_coordinates(group: Any) -> bool:
 
 def _cell_types(path: Path, points: np.ndarray, cells: np.ndarray, given: np.ndarray | None) -> np.ndarray:
     if given is not None:
-        if len(given) != len(cells):
-            raise LrsaError(f"{path} has {len(cells)} cells and {len(given)} cell_types")
+        if given.shape != (len(cells),):
+            raise LrsaError(f"{path} has {len(cells)} cells, but cell_types of shape {given.shape}")
+        if given.dtype.kind not in "iu" or not 0 <= given.min(initial=0) <= given.max(initial=0) <= 255:
+            raise LrsaError(
+                f"{path} has cell_types that are not VTK's: whole numbers, such as 5 for triangles"
+            )
         return given.astype(np.int64)
-    counts = (cells >= 0).sum(1)
-    flat = points.shape[1] == 2 or bool((np.ptp(points, axis=0) == 0).any())
-    known = CELL_OF_WIDTH | {4: 9 if flat else 10}
-    return np.array([known.get(int(k), 7) for k in range(cells.shape[1] + 1)])[counts]
+    return cell_types_of(points, cells)
 
 
 def _numbers(column: Any) -> np.ndarray:

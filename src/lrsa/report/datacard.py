@@ -9,6 +9,7 @@ from rich.table import Table
 
 from lrsa.data.store import Dataset
 from lrsa.evaluation.outcome import point_range
+from lrsa.geometry.cells import type_names
 from lrsa.pointset import PointSet
 from lrsa.report.figures import draw_samples
 
@@ -49,10 +50,13 @@ def card_rows(data: Dataset) -> list[tuple[str, ...]]:
     labels = {"x": names.coords, "f": names.inputs, "u": names.targets, "globals": names.globals}
     rows = []
     for name in few[0].arrays():
+        if name == "cell_types":  # told of with the cells
+            continue
         values = [case.arrays()[name] for case in few]
         shape = _shape(values)
         if name == "cells":
-            rows.append((f"cells ({_kinds(values)})", shape, "", "", ""))
+            types = np.concatenate([case.arrays()["cell_types"] for case in few])
+            rows.append((f"cells ({', '.join(type_names(types))})", shape, "", "", ""))
         elif values[0].dtype == bool:
             rows += _shares(name, shape, values, labels["u"] if name == "u_mask" else ())
         elif len(labels.get(name, ())):
@@ -99,11 +103,6 @@ def _few(data: Dataset) -> list[PointSet]:
 def _shape(values: Sequence[np.ndarray]) -> str:
     """`484 x 2`, or `310 to 1204 x 2`."""
     return " x ".join(point_range(sizes) for sizes in zip(*(v.shape for v in values), strict=True)) or "one"
-
-
-def _kinds(cells: Sequence[np.ndarray]) -> str:
-    counts = np.unique(np.concatenate([np.unique((c >= 0).sum(1)) for c in cells]))
-    return f"{', '.join(map(str, counts))} points each"
 
 
 def _shares(

@@ -80,7 +80,7 @@ def draw_field(axes: Axes, picture: Picture) -> Any:
     if case.grid is not None and len(case.grid) == 2 and x.shape[1] == 2 and known.all():
         a, b, c = (v.reshape(case.grid) for v in (x[:, 0], x[:, 1], values))
         return axes.pcolormesh(a, b, c, shading="gouraud", **options)
-    mesh = triangles_of(x, case.cells) if x.shape[1] == 2 else None
+    mesh = triangles_of(case) if x.shape[1] == 2 else None
     if mesh is not None:
         return _draw_triangles(axes, x, mesh.points, values, known, options)
     return _draw_dots(axes, x, values, _visible(case, known), options)
@@ -136,7 +136,7 @@ def _surface(picture: Picture) -> Surface | None:
     """The surface in space that a picture shows, if it is one."""
     case = picture.case
     axes = seen_axes(case.x)
-    mesh = triangles_of(case.x[:, axes], case.cells) if len(axes) == 3 else None
+    mesh = triangles_of(case) if len(axes) == 3 else None
     if mesh is None:
         return None
     chosen = mesh.points

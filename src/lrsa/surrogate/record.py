@@ -24,7 +24,8 @@ class Record:
     model: str
     options: Mapping[str, Any]
     weighted: bool | None
-    """Whether it was trained with quadrature weights; None where an older run does not say."""
+    """True: it was trained with quadrature weights that differ, and needs them. None: it takes them where they
+    are given. False: it was told not to use any."""
     precision: Precision
 
     @staticmethod
@@ -35,7 +36,7 @@ class Record:
                 schema=Schema.from_json(json.dumps(values["schema"])),
                 model=values["model"],
                 options=dict(values["options"]),
-                weighted=values.get("weighted") if values["train"]["weights"] else False,
+                weighted=(values.get("weighted") or None) if values["train"]["weights"] else False,
                 precision=values["train"]["precision"],
             )
 

@@ -18,6 +18,7 @@ from lrsa.data.normalise import Normaliser
 from lrsa.data.prepare import Collator
 from lrsa.data.store import Schema
 from lrsa.errors import LrsaError
+from lrsa.mesh.derive import point_measures
 from lrsa.models.create import create_model
 from lrsa.models.operator import NeuralOperator
 from lrsa.objectives.protocols import Protocol, protocol
@@ -51,7 +52,7 @@ class Surrogate(nn.Module):
         super().__init__()
         self.model, self.normaliser, self.schema = model, normaliser, schema
         self.weighted = weighted
-        """Whether it was trained with quadrature weights; None: it takes them where they are given."""
+        """True: it needs quadrature weights. None: it takes them where they are given. False: it does not."""
         self.precision: Precision = precision
         self.ranges = ranges
         """Those of the training cases, where they are known."""
@@ -95,6 +96,7 @@ class Surrogate(nn.Module):
         time: ArrayLike | None = None,
         grid: tuple[int, ...] | None = None,
         cells: ArrayLike | None = None,
+        cell_types: ArrayLike | None = None,
     ) -> np.ndarray:
         """The fields (N, o) of a case, or (T, N, o) where it has times: a `PointSet`, or its arrays.
 
@@ -109,6 +111,7 @@ class Surrogate(nn.Module):
             time: () the time asked for, if it depends on one.
             grid: Index shape of a structured mesh, for models that need it.
             cells: (C, k) connectivity of the mesh, for models that use it; the same for a whole batch.
+            cell_types: (C,) VTK's type of each cell; without, the rule `cell_types_of` says what they are.
         """
         if isinstance(x, PointSet):
             return self.predict_cases([x])[0]
@@ -122,11 +125,9 @@ class Surrogate(nn.Module):
             raise LrsaError("x must be (points, coordinates), or (cases, points, coordinates) for a batch")
         if time is not None:
             arrays["times"] = arrays["times"][:, None]
-        mesh = None if cells is None else np.asarray(cells)
-        cases = [
-            PointSet(**{name: value[i] for name, value in arrays.items()}, grid=grid, cells=mesh)
-            for i in range(len(arrays["x"]))
-        ]
+        mesh, types = (None if given is None else np.asarray(given) for given in (cells, cell_types))
+        rows = [{name: value[i] for name, value in arrays.items()} for i in range(len(arrays["x"]))]
+        cases = [PointSet(**row, grid=grid, cells=mesh, cell_types=types) for row in rows]
         u = np.stack(self.predict_cases(cases))
         u = u if time is None else u[:, 0]
         return u[0] if np.ndim(x) == 2 else u
@@ -147,12 +148,14 @@ class Surrogate(nn.Module):
 
     def _with_measures(self, case: PointSet) -> PointSet:
         """The case with the quadrature weights that the model was trained with."""
-        if self.weighted and case.weights is None:
+        if not self.weighted or case.weights is not None:
+            return case
+        if case.cells is None:
             raise LrsaError(
-                "the surrogate was trained with quadrature weights, and the case has none."
-                " Give weights, the measure of every point"
+                "the surrogate was trained with quadrature weights, and the case has neither weights nor"
+                " cells to compute them from. Give weights, the measure of every point"
             )
-        return case
+        return replace(case, weights=point_measures(case))
 
     def apply_streamed(self, x: Tensor, f: Tensor | None, context: Context) -> Tensor:
         """`forward`, in chunks where there are many points and the model can."""

@@ -94,7 +94,7 @@ class RunConfig:
     """Of the model, with what the data decided."""
     train: TrainConfig
     weighted: bool | None = None
-    """Whether the cases had quadrature weights that differ, and they were used; None: an older run."""
+    """Whether the cases had quadrature weights that differ, and these were used; None: an older run."""
     scale: str | None = None
     init: str | None = None
     """The run whose weights it starts from."""
