@@ -9,7 +9,7 @@ help:
 	@echo "make demo       install, make data, train, show the result (four minutes on two cores)"
 	@echo "make test       install, run the tests"
 	@echo "make test-slow  the minutes-long verifications"
-	@echo "make lint       format, style and types"
+	@echo "make lint       format, style, the direction of imports, types"
 	@echo "make bench      speed ratios"
 
 setup: $(READY)
@@ -34,6 +34,7 @@ test-slow: $(READY)
 lint: $(READY)
 	$(BIN)/ruff format --check .
 	$(BIN)/ruff check .
+	$(BIN)/lint-imports --no-logo
 	$(BIN)/basedpyright
 
 bench: $(READY)

@@ -24,8 +24,8 @@ class Record:
     model: str
     options: Mapping[str, Any]
     weighted: bool | None
-    """True: it was trained with quadrature weights that differ, and needs them. None: it takes them where they
-    are given. False: it was told not to use any."""
+    """True: it was trained with quadrature weights that differ, and needs them. None: it takes them where
+    they are given. False: it was told not to use any."""
     precision: Precision
 
     @staticmethod
