@@ -28,10 +28,11 @@ from lrsa.data.catalogue import get
 from lrsa.data.making import case_rng, make_dataset
 from lrsa.data.store import Dataset, data_home
 from lrsa.files import atomic
+from lrsa.solvers import plasticity_flow
+from lrsa.solvers.compiled import code_folder
 from lrsa.solvers.plasticity import Plasticity, deepest, passed, smallest_corner
 from lrsa.solvers.plasticity_die import random_heights
 from lrsa.solvers.plasticity_dynamics import LEFT, PLASTIC, SHORTEST, STEPS, WORK
-from lrsa.solvers.plasticity_flow import code_folder
 
 BENCHMARK = get("plasticity")
 FAST = Plasticity(young=200e3 / 16)
@@ -188,7 +189,8 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
     parser.add_argument("--out", type=Path, required=True)
     parser.add_argument("--dies", type=int, default=5)
-    parser.add_argument("--parts", type=Path, default=data_home().parent / code_folder().name)
+    sources = code_folder(Path(plasticity_flow.__file__).parent)
+    parser.add_argument("--parts", type=Path, default=data_home().parent / sources.name)
     options = parser.parse_args()
     replace(FAST, columns=4, rows=2).forge(random_heights(np.random.default_rng(0)))  # compiles
     runs = {(name, i): Run(name, i, options.parts) for name in SOLVERS for i in range(options.dies)}

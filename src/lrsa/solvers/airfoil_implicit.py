@@ -10,8 +10,9 @@ they decide how fast the iteration converges, not to what.
 import numpy as np
 
 from lrsa.errors import Failure
-from lrsa.solvers.airfoil_flow import GAMMA, compiled, residual, split_jacobian
+from lrsa.solvers.airfoil_flow import GAMMA, residual, split_jacobian
 from lrsa.solvers.airfoil_mesh import Cells, Geometry
+from lrsa.solvers.compiled import compiled
 
 COURANT = (200.0, 20.0)
 """Waves cross this many cells in a step; the next one is tried where the flow does not settle."""
