@@ -27,11 +27,12 @@ from lrsa.console import bar
 from lrsa.data.making import case_rng
 from lrsa.data.store import Dataset
 from lrsa.files import atomic, data_home
+from lrsa.numerics.compiled import code_folder
 from lrsa.problems.catalogue import get
 from lrsa.problems.making import make_dataset
+from lrsa.problems.plasticity import flow as plasticity_flow
 from lrsa.problems.plasticity.die import random_heights
 from lrsa.problems.plasticity.dynamics import LEFT, PLASTIC, SHORTEST, STEPS, WORK
-from lrsa.problems.plasticity.flow import code_folder
 from lrsa.problems.plasticity.solver import Plasticity, deepest, passed, smallest_corner
 
 BENCHMARK = get("plasticity")
@@ -189,7 +190,8 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
     parser.add_argument("--out", type=Path, required=True)
     parser.add_argument("--dies", type=int, default=5)
-    parser.add_argument("--parts", type=Path, default=data_home().parent / code_folder().name)
+    sources = code_folder(Path(plasticity_flow.__file__).parent)
+    parser.add_argument("--parts", type=Path, default=data_home().parent / sources.name)
     options = parser.parse_args()
     replace(FAST, columns=4, rows=2).forge(random_heights(np.random.default_rng(0)))  # compiles
     runs = {(name, i): Run(name, i, options.parts) for name in SOLVERS for i in range(options.dies)}

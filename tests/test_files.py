@@ -1,5 +1,7 @@
 """Files that are never half, and never made by two processes at once."""
 
+import errno
+import fcntl
 import os
 import subprocess
 import sys
@@ -20,6 +22,18 @@ from lrsa.files import alone, atomic
 with alone(Path(sys.argv[1])), atomic(Path(sys.argv[1])) as temporary:
     temporary.write_text("half")
     os.kill(os.getpid(), signal.SIGKILL)
+"""
+
+REFUSED = """
+import sys
+from pathlib import Path
+from lrsa.errors import LrsaError
+from lrsa.files import alone
+try:
+    with alone(Path(sys.argv[1])):
+        print("in")
+except LrsaError as error:
+    print(error)
 """
 
 
@@ -76,3 +90,41 @@ def test_the_lock_ends_with_an_error(tmp_path: Path) -> None:
         with pytest.raises(KeyError), alone(tmp_path / "a.h5"):
             raise KeyError
     assert not os.listdir(tmp_path)
+
+
+def test_another_process_is_refused_while_one_is_in(tmp_path: Path) -> None:
+    path = tmp_path / "a.h5"
+
+    def other() -> str:
+        words = [sys.executable, "-c", REFUSED, str(path)]
+        return subprocess.run(words, check=True, capture_output=True, text=True).stdout
+
+    with alone(path):
+        assert other() == f"another process is making {path}. Wait for it, or name another file\n"
+        assert other().startswith("another"), "the refused one took nothing away"
+    assert other() == "in\n"
+    assert not os.listdir(tmp_path)
+
+
+@pytest.mark.parametrize("reason", [errno.ENOSYS, errno.ENOTSUP, errno.ENOLCK])
+def test_file_systems_without_locks_are_written_to(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, reason: int
+) -> None:
+    def flock(*_: object) -> None:
+        raise OSError(reason, os.strerror(reason))
+
+    monkeypatch.setattr(fcntl, "flock", flock)
+    with alone(tmp_path / "a.h5"):
+        tmp_path.joinpath("a.h5").touch()
+    assert os.listdir(tmp_path) == ["a.h5"]
+
+
+def test_locks_that_fail_for_other_reasons_are_no_locks(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def flock(*_: object) -> None:
+        raise OSError(errno.EIO, os.strerror(errno.EIO))
+
+    monkeypatch.setattr(fcntl, "flock", flock)
+    with pytest.raises(OSError, match="Input/output error"), alone(tmp_path / "a.h5"):
+        pass

@@ -1,13 +1,14 @@
 """Files: where they live, never half, and never made by two processes at once."""
 
 import errno
-import fcntl
 import os
 import platform
 import shutil
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
+
+from filelock import FileLock, Timeout
 
 from lrsa.errors import LrsaError
 
@@ -52,33 +53,22 @@ def alone(path: Path) -> Iterator[None]:
     """
     path.parent.mkdir(parents=True, exist_ok=True)
     name = path.with_name(f".{path.name}.lock")
-    while True:
-        lock = os.open(name, os.O_RDWR | os.O_CREAT, 0o666)
-        try:
-            if not _locked(lock):
-                raise LrsaError(f"another process is making {path}. Wait for it, or name another file")
-            # Its last holder may have removed it before it was locked here: then it has no name any more.
-            if os.fstat(lock).st_nlink:
-                try:
-                    yield
-                finally:
-                    name.unlink(missing_ok=True)
-                return
-        finally:
-            os.close(lock)
-
-
-def _locked(file: int) -> bool:
-    """Whether an open file is ours alone now."""
+    # Its last holder may be removing it: so a moment. A soft lock would outlive a process that is killed.
+    lock = FileLock(name, timeout=0.1, fallback_to_soft=False)
     try:
-        fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except BlockingIOError:
-        return False
+        lock.acquire()
+    except Timeout:
+        raise LrsaError(f"another process is making {path}. Wait for it, or name another file") from None
     except OSError as error:
         # Some network file systems have no locks; data may still be made there.
         if error.errno not in (errno.ENOSYS, errno.ENOTSUP, errno.ENOLCK):
             raise
-    return True
+    try:
+        yield
+    finally:
+        with suppress(PermissionError):  # Windows removes it on release, and not before
+            name.unlink(missing_ok=True)
+        lock.release()
 
 
 def _prefix(path: Path) -> str:
@@ -87,6 +77,8 @@ def _prefix(path: Path) -> str:
 
 
 def _alive(pid: int) -> bool:
+    if os.name == "nt":
+        return True  # not to be asked: signal 0 is Ctrl-C there
     try:
         os.kill(pid, 0)
     except ProcessLookupError:

@@ -13,6 +13,7 @@ from typing import Any, ClassVar
 import numpy as np
 import pytest
 from cases import NAMES, assert_equal, make_case
+from threadpoolctl import threadpool_info, threadpool_limits
 
 from lrsa.data.making import CaseBlock, case_rng
 from lrsa.data.store import Dataset, Schema
@@ -258,6 +259,29 @@ def test_a_block_gives_back_the_cases_that_the_solver_made(tmp_path: Path) -> No
         expected = solver.sample(case_rng("darcy", DARCY.version, 5, "test", index))
         assert_equal(job.read(index, solver.names), expected)
     assert Schema() != DARCY.schema("fast", 5)
+
+
+@dataclass(frozen=True)
+class Threads:
+    """A solver whose solution is the number of threads of each library that has some."""
+
+    names: Names = NAMES
+
+    def sample(self, rng: np.random.Generator) -> PointSet:
+        counts = np.array([[library["num_threads"]] for library in threadpool_info()], np.float32)
+        return PointSet(x=np.zeros((len(counts), 2), np.float32), u=counts)
+
+
+def test_a_case_is_solved_by_one_thread(tmp_path: Path) -> None:
+    job = CaseBlock(Threads().sample, ("threads", 1, 0), "train", 0, 2, tmp_path, "tag")
+    with threadpool_limits(2):
+        job.make()
+        outside = Threads().sample(np.random.default_rng(0)).u
+    assert outside is not None
+    assert outside.size >= 2
+    assert outside.max() == 2
+    for i in range(2):
+        np.testing.assert_array_equal(job.read(i, NAMES).u, np.ones_like(outside))  # pyright: ignore[reportArgumentType]
 
 
 def test_a_second_process_that_makes_the_same_set_is_refused_and_the_first_goes_on(tmp_path: Path) -> None:

@@ -3,6 +3,7 @@
 import base64
 import json
 import re
+import tomllib
 from dataclasses import replace
 from html.parser import HTMLParser
 from pathlib import Path
@@ -123,6 +124,14 @@ def test_names_of_users_are_text_and_not_markup() -> None:
     assert not re.findall(r"<q\d|<img src='http", whole)
     said = Page(whole).text
     assert all(f"<q{i}>" in said for i in (2, 3, 5, 6, 7))
+
+
+def test_all_that_a_page_is_made_of_is_installed() -> None:
+    root = Path(__file__).parents[1]
+    settings = tomllib.loads((root / "pyproject.toml").read_text())["tool"]["setuptools"]
+    installed = {p for pattern in settings["package-data"]["lrsa"] for p in (root / "src/lrsa").glob(pattern)}
+    there = {p for p in (root / "src/lrsa").rglob("*.*") if p.is_file() and "__pycache__" not in p.parts}
+    assert {p for p in there if p.suffix != ".py"} == installed
 
 
 def test_points_without_a_mesh_and_of_different_sizes_are_reported() -> None:

@@ -1,21 +1,48 @@
-"""Command lines by tyro: a function's signature becomes its options, tyro's boxes become one line."""
+"""Command lines by tyro: a function's signature becomes its options, what is wrong is said in one line.
+
+tyro reads and explains; its errors are boxes for people, in an English that may change, so that what was
+mistyped is found here, with no more than its public interface.
+"""
 
 import contextlib
+import difflib
 import inspect
 import io
-import os
-import re
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import fields
 from functools import reduce
+from itertools import pairwise
 from operator import or_
 from types import NoneType, UnionType
-from typing import Annotated, Any, Required, TypedDict, Union, get_args, get_origin, get_type_hints
+from typing import (
+    Annotated,
+    Any,
+    Literal,
+    NamedTuple,
+    Required,
+    TypedDict,
+    Union,
+    get_args,
+    get_origin,
+    get_type_hints,
+)
 
 from lrsa.errors import LrsaError
 
-Rows = Mapping[str, Any]
-"""name -> the annotated type of an option."""
+
+class Row(NamedTuple):
+    """An option, or a positional word."""
+
+    kind: Any
+    """int, float, bool, str, Path, a Literal, a tuple of these."""
+    text: str
+    hint: str | None = None
+    """What is said of its default; None: what tyro says."""
+    place: str | None = None
+    """The name of a positional word."""
+
+
+Rows = Mapping[str, Row]
 
 
 def call(
@@ -40,46 +67,32 @@ def call(
         note: What the help says further.
     """
     groups, fixed, helps = groups or {}, fixed or {}, argument_helps(command)
-    rows, places, defaults = {}, [], {}
+    rows, needed, defaults = {}, [], {}
     hints = get_type_hints(command)
     for key, parameter in inspect.signature(command).parameters.items():
-        if key in fixed:
-            continue
-        if key in groups:
-            rows[key] = _typed(key, groups[key])
+        if key in groups or key in fixed:
             continue
         placed = parameter.kind is inspect.Parameter.POSITIONAL_ONLY
-        places += [key] if placed else []
         hint = "" if parameter.default is None else None
-        rows[key] = row(hints[key], helps.get(key, ""), hint, key.upper() if placed else None)
+        rows[key] = Row(_without_none(hints[key]), helps.get(key, ""), hint, key.upper() if placed else None)
         if parameter.default is inspect.Parameter.empty:
-            rows[key] = Required[rows[key]]
+            needed.append(key)
         elif parameter.default is not None:
             defaults[key] = parameter.default
     about = (inspect.getdoc(command) or "").partition("\nArgs:")[0].strip()
-    values = _read(name, f"{about}\n\n{note}".strip(), rows, defaults, words)
+    line = _Line(f"lrsa {name}", f"{about}\n\n{note}".strip(), rows, groups, needed, defaults)
+    values = line.read(words)
     if values is not None:
-        words = [values.pop(key) for key in places]
-        command(*words, **values, **fixed)
-
-
-def row(kind: Any, text: str, hint: str | None = None, place: str | None = None) -> Any:
-    """The type of an option with its explanation, what is said of its default (None: what tyro says), and
-    the name of a positional word."""
-    import tyro
-
-    if get_origin(kind) in (Union, UnionType):
-        kind = reduce(or_, (k for k in get_args(kind) if k is not NoneType))
-    made = Annotated[kind, tyro.conf.arg(help=text, help_behavior_hint=hint, metavar=place)]
-    return made if place is None else Annotated[made, tyro.conf.Positional]
+        places = [values.pop(key) for key, row in rows.items() if row.place]
+        command(*places, **values, **fixed)
 
 
 def argument_helps(documented: Callable[..., Any]) -> dict[str, str]:
-    """What the docstring of a function, or of a class or its constructor, says about each argument."""
+    """What the docstring of a function, a class, its constructor or its fields says about each argument."""
     import docstring_parser
 
-    texts = [inspect.getdoc(part) or "" for part in (getattr(documented, "__init__", None), documented)]
-    params = [p for text in texts for p in docstring_parser.parse(text).params]
+    parts = (getattr(documented, "__init__", None), documented)
+    params = [p for part in parts for p in docstring_parser.parse_from_object(part).params]
     return {p.arg_name: " ".join((p.description or "").split()) for p in params}
 
 
@@ -96,21 +109,17 @@ def rows_of_model(model: str) -> Rows:
             default = None
         if kind is inspect.Parameter.empty or isinstance(kind, str):
             kind = str if default is None else type(default)
-        rows[name] = row(kind, helps.get(name, ""), _hint(default))
+        rows[name] = Row(_without_none(kind), helps.get(name, ""), _hint(default))
     return rows
 
 
 def rows_of_training() -> Rows:
     """The fields of `TrainConfig`, but those that are options by themselves."""
-    import tyro._docstrings as docstrings
-
     from lrsa.training.config import TrainConfig
 
-    hints = get_type_hints(TrainConfig)
+    hints, helps = get_type_hints(TrainConfig), argument_helps(TrainConfig)
     return {
-        f.name: row(
-            hints[f.name], docstrings.get_field_docstring(TrainConfig, f.name, ()) or "", _hint(f.default)
-        )
+        f.name: Row(_without_none(hints[f.name]), helps.get(f.name, ""), _hint(f.default))
         for f in fields(TrainConfig)
         if f.name != "weights"
     }
@@ -120,83 +129,134 @@ def _hint(default: Any) -> str:
     return "" if default is None else f"(default: {default})"
 
 
-def _typed(name: str, rows: Rows) -> Any:
-    return TypedDict(name, dict(rows), total=False)  # pyright: ignore
+def _without_none(kind: Any) -> Any:
+    if get_origin(kind) not in (Union, UnionType):
+        return kind
+    return reduce(or_, (k for k in get_args(kind) if k is not NoneType))
 
 
-def _read(
-    name: str, about: str, rows: Rows, defaults: Mapping[str, Any], words: list[str]
-) -> dict[str, Any] | None:
-    """The typed values, or None where only help was asked for."""
-    import tyro
+class _Line(NamedTuple):
+    """What may be typed after a command."""
 
-    options, said = _typed("options", rows), io.StringIO()
-    try:
-        with contextlib.redirect_stderr(said), _unwrapped("-h" in words or "--help" in words):
+    program: str
+    about: str
+    rows: Rows
+    groups: Mapping[str, Rows]
+    needed: Collection[str]
+    """Keys of the rows that have no default."""
+    defaults: Mapping[str, Any]
+
+    def read(self, words: Sequence[str]) -> dict[str, Any] | None:
+        """The typed values, or None where only help was asked for."""
+        try:
+            values, unknown = self._parse(words, self.needed)
+        except SystemExit as error:
+            if not error.code:
+                return None
+            raise self._error(self._missing(words)) from None
+        if unknown:
+            raise self._error(_unknown(unknown, self._options()))
+        return values
+
+    def _parse(self, words: Sequence[str], needed: Collection[str]) -> tuple[dict[str, Any], list[str]]:
+        """Values, and words that nobody takes. SystemExit after help, or where a word is missing."""
+        import tyro
+
+        kinds = {key: self._kind(_option(key), row) for key, row in self.rows.items()}
+        kinds |= {key: Required[kinds[key]] for key in needed}
+        for name, rows in self.groups.items():
+            group = {key: self._kind(_option(key, name), row) for key, row in rows.items()}
+            kinds[name] = TypedDict(name, group, total=False)  # pyright: ignore
+        with contextlib.redirect_stderr(io.StringIO()):
             return tyro.cli(
-                options, prog=f"lrsa {name}", args=words, description=about, default=dict(defaults)
+                TypedDict("options", kinds, total=False),  # pyright: ignore
+                prog=self.program,
+                args=words,
+                description=self.about,
+                default=dict(self.defaults),
+                return_unknown_args=True,
             )
-    except SystemExit as error:
-        if error.code:
-            raise LrsaError(one_line(said.getvalue(), f"lrsa {name}")) from None
-        return None
+
+    def _kind(self, option: str, row: Row) -> Any:
+        """The type of a row, with all that tyro is to know of it."""
+        import tyro
+
+        about = tyro.conf.arg(help=row.text, help_behavior_hint=row.hint, metavar=row.place)
+        made = Annotated[self._read_as(option, row.kind), about]
+        return made if row.place is None else Annotated[made, tyro.conf.Positional]
+
+    def _read_as(self, option: str, kind: Any) -> Any:
+        """The type, with our words for what is not of it."""
+        from tyro.constructors import PrimitiveConstructorSpec
+
+        if get_origin(kind) is tuple:
+            return tuple[tuple(k if k is ... else self._read_as(option, k) for k in get_args(kind))]  # pyright: ignore
+        if kind not in (int, float) and get_origin(kind) is not Literal:
+            return kind
+        make, metavar, wanted = _reader(kind)
+
+        def read(words: list[str]) -> Any:
+            try:
+                return make(words[0])
+            except (ValueError, KeyError):
+                raise self._error(f'{option} takes {wanted}, not "{words[0]}".') from None
+
+        return Annotated[kind, PrimitiveConstructorSpec(1, metavar, read, lambda v: True, lambda v: [str(v)])]
+
+    def _missing(self, words: Sequence[str]) -> str:
+        try:
+            values, _ = self._parse(words, ())
+        except SystemExit:
+            return _valueless(words, self._options())
+        rows = {key: self.rows[key] for key in self.needed if key not in values}
+        names = (row.place or f"{_option(key)} {_metavar(row.kind)}" for key, row in rows.items())
+        return f"{self.program} needs {' and '.join(names)}."
+
+    def _options(self) -> dict[str, Any]:
+        """The types of the options, by what is typed."""
+        single = {_option(key): row.kind for key, row in self.rows.items() if row.place is None}
+        groups = self.groups.items()
+        return single | {_option(key, name): row.kind for name, rows in groups for key, row in rows.items()}
+
+    def _error(self, text: str) -> LrsaError:
+        return LrsaError(f"{text} `{self.program} --help` explains")
 
 
-@contextlib.contextmanager
-def _unwrapped(help: bool) -> Iterator[None]:
-    """Errors on lines as long as they need: a name broken in two cannot be put together again."""
-    before = os.environ.get("COLUMNS")
-    if not help:
-        os.environ["COLUMNS"] = "10000"
-    try:
-        yield
-    finally:
-        if not help:
-            os.environ.pop("COLUMNS") if before is None else os.environ.update(COLUMNS=before)
+def _option(key: str, group: str = "") -> str:
+    return f"--{group}{'.' if group else ''}{key.replace('_', '-')}"
 
 
-def one_line(box: str, program: str) -> str:
-    """What tyro's box says: the option, what is wrong with it, the nearest one."""
-    plain = re.sub(r"\x1b\[[0-9;]*m", "", box)
-    # Frames are drawn in ASCII where the output knows no more.
-    lines = [line.strip(" │|╭╮╰╯─") for line in plain.splitlines()]
-    text = " ".join(" ".join(line for line in lines if line.strip("-+ ")).split())
-    for pattern, say in _SENTENCES:
-        if found := re.search(pattern, text):
-            return f"{say(found, text)} `{program} --help` explains"
-    text = re.sub(r"(Argument helptext:|For full helptext,).*", "", text)
-    return f"{text.strip().rstrip('.')}. `{program} --help` explains"
+def _reader(kind: Any) -> tuple[Callable[[str], Any], str, str]:
+    """Of a number or a choice: how a word is read, what stands for it in the help, what it has to be."""
+    if kind in (int, float):
+        return kind, _metavar(kind), "a whole number" if kind is int else "a number"
+    choices = {str(choice): choice for choice in get_args(kind)}
+    *others, last = choices
+    return choices.__getitem__, _metavar(kind), f"{', '.join(others)} or {last}" if others else last
 
 
-def _unknown(found: re.Match[str], text: str) -> str:
-    words = found[1].split(", ")
-    options = [word.partition("=")[0] for word in words if word.startswith("-")]
-    if not options:
+def _metavar(kind: Any) -> str:
+    return f"{{{','.join(map(str, get_args(kind)))}}}" if get_args(kind) else kind.__name__.upper()
+
+
+def _unknown(words: Sequence[str], options: Collection[str]) -> str:
+    typed = [word.partition("=")[0] for word in words if word.startswith("-")]
+    if not typed:
         return f'"{words[0]}" is one word too many.'
-    near = re.search(rf"(?:Perhaps you meant|similar to {re.escape(options[0])}): (--[\w.-]+)", text)
-    return f'no option "{options[0]}".' + (f" Did you mean {near[1]}?" if near else "")
+    # Without the dashes, by which all are alike.
+    near = difflib.get_close_matches(
+        typed[0].lstrip("-"), [option[2:] for option in options], n=1, cutoff=0.5
+    )
+    return f'no option "{typed[0]}".' + (f" Did you mean --{near[0]}?" if near else "")
 
 
-def _ill_typed(found: re.Match[str], text: str) -> str:
-    wanted = "a whole number" if "int()" in found[2] else "a number"
-    return f'{found[1]} takes {wanted}, not "{found[3]}".'
-
-
-def _choice(found: re.Match[str], text: str) -> str:
-    *others, last = re.findall(r"'([^']*)'", found[3])
-    choices = f"{', '.join(others)} or {last}" if others else last
-    return f'{found[2]} takes {choices}, not "{found[1]}".'
-
-
-def _missing(found: re.Match[str], text: str) -> str:
-    needed = re.findall(r"(?:^|\(required\) )(--[\w.-]+ (?:[A-Z]+|\{.*?\})|[A-Z]+)(?!\w)", found[2])
-    return f"{found[1]} needs {' and '.join(needed)}."
-
-
-_SENTENCES: list[tuple[str, Callable[[re.Match[str], str], str]]] = [
-    (r"Unrecognized options: (.*?)(?= Perhaps you| Arguments similar| For full|$)", _unknown),
-    (r"Error parsing (\S+): (invalid literal for int\(\)|could not convert).*: '(.*?)'", _ill_typed),
-    (r"invalid choice '(.*?)' for argument '(.*?)'. Expected one of \((.*?)\)", _choice),
-    (r"Missing from (lrsa [a-z ]*?): (.*?) For full", _missing),
-    (r"Missing value for argument '(.*?)'", lambda found, text: f"{found[1]} needs a value."),
-]
+def _valueless(words: Sequence[str], options: Mapping[str, Any]) -> str:
+    """Which option has too few words after it."""
+    starts = [i for i, word in enumerate(words) if word[:1] == "-" and word.lstrip("-")[:1].isalpha()]
+    for here, following in pairwise([*starts, len(words)]):
+        kind = options.get(words[here].replace("_", "-"), bool)
+        parts = get_args(kind) if get_origin(kind) is tuple else (kind,)
+        least = 0 if bool in parts or ... in parts else len(parts)
+        if following - here <= least:
+            return f"{words[here]} needs {'a value' if least == 1 else f'{least} values'}."
+    return f'"{" ".join(words)}" is not understood.'

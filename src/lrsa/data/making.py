@@ -17,6 +17,7 @@ from multiprocessing import get_context, parent_process
 from pathlib import Path
 
 import numpy as np
+from threadpoolctl import threadpool_limits
 
 from lrsa.console import Advance
 from lrsa.data.store import Dataset, Schema
@@ -27,7 +28,6 @@ from lrsa.pointset import Names, PointSet
 
 BLOCK = 8
 """Cases that a worker makes and leaves at a time."""
-THREAD_SETTINGS = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS")
 Key = tuple[str, int, int]
 """Problem, version of its generator, seed."""
 
@@ -105,7 +105,8 @@ class CaseBlock:
         """Solve the cases and leave them in the folder; the number of cases made."""
         arrays: dict[str, np.ndarray] = {}
         for i in range(self.start, self.stop):
-            case = self.sample(case_rng(*self.key, self.split, i))
+            with threadpool_limits(1):  # workers share the cores, and no case depends on the threads
+                case = self.sample(case_rng(*self.key, self.split, i))
             arrays |= {f"{i}/{name}": value for name, value in case.arrays().items()}
             if case.grid is not None:
                 arrays[f"{i}/grid"] = np.array(case.grid)
@@ -156,9 +157,7 @@ def _run(jobs: Sequence[CaseBlock], workers: int, progress: Advance) -> None:
 
 
 def _results(jobs: Sequence[CaseBlock], workers: int) -> Iterator[int]:
-    """Each worker is a process of its own with one thread, so that cases do not depend on their number."""
-    before = {name: os.environ.get(name) for name in THREAD_SETTINGS}
-    os.environ.update(dict.fromkeys(THREAD_SETTINGS, "1"))
+    """The numbers of cases made, as workers finish their jobs; each is a process of its own."""
     pool = ProcessPoolExecutor(workers, get_context("spawn"), _end_with_parent)
     try:
         for future in as_completed([pool.submit(job.make) for job in jobs]):
@@ -169,8 +168,6 @@ def _results(jobs: Sequence[CaseBlock], workers: int) -> Iterator[int]:
         ) from error
     finally:
         pool.shutdown(cancel_futures=True)
-        for name, value in before.items():
-            os.environ.pop(name) if value is None else os.environ.update({name: value})
 
 
 def _end_with_parent() -> None:

@@ -1,8 +1,8 @@
 """The table of models: what `lrsa models` prints, and `lrsa.list_models()` shows in a notebook."""
 
 from collections.abc import Sequence
-from html import escape
 
+from jinja2 import Environment
 from rich.console import Console
 from rich.table import Table
 
@@ -13,6 +13,11 @@ from lrsa.models.registry import DATA_ARGUMENTS, KINDS, get, names
 HEAD = ("model", "paper", "takes", "parameters", "published for")
 CAPTION = "parameters: default options, two coordinates, one input, one field\ntakes: " + "; ".join(
     f"{kind} = {meaning}" for kind, meaning in KINDS.items()
+)
+PAGE = Environment(autoescape=True).from_string(
+    """<table><thead><tr>{% for word in head %}<th>{{ word }}</th>{% endfor %}</tr></thead><tbody>
+{%- for row in rows %}<tr>{% for word in row %}<td>{{ word }}</td>{% endfor %}</tr>{% endfor -%}
+</tbody></table><p>{% for line in caption %}{{ line }}{% if not loop.last %}<br>{% endif %}{% endfor %}</p>"""
 )
 
 
@@ -67,9 +72,4 @@ def as_text(models: Sequence[str]) -> str:
 
 def as_html(models: Sequence[str]) -> str:
     """For a notebook."""
-    head, *body = (
-        "<tr>" + "".join(f"<{tag}>{escape(text)}</{tag}>" for text in row) + "</tr>"
-        for tag, row in [("th", HEAD), *(("td", row) for row in rows(models))]
-    )
-    caption = escape(CAPTION).replace("\n", "<br>")
-    return f"<table><thead>{head}</thead><tbody>{''.join(body)}</tbody></table><p>{caption}</p>"
+    return PAGE.render(head=HEAD, rows=rows(models), caption=CAPTION.splitlines())

@@ -16,6 +16,7 @@ import scipy.sparse as sp
 from scipy.sparse.linalg import SuperLU, splu
 
 from lrsa.errors import Failure, LrsaError
+from lrsa.numerics.krylov import gmres, length
 
 TOLERANCE = 1e-10
 """Largest residual, relative to the forces: far below what float32 shows (6e-8)."""
@@ -126,7 +127,7 @@ class Flow:
             r = -forces
             r[: velocity.size] += 0 if load is None else load.ravel()
             # Where the velocity is held, `forces` are what the walls bear.
-            residual = _norm(r[space.free]) / max(_norm(forces), 1e-300)
+            residual = length(r[space.free]) / max(length(forces), 1e-300)
             watch(residual)
             if residual <= TOLERANCE:
                 return w[: velocity.size].reshape(-1, 2), w[velocity.size :]
@@ -135,7 +136,7 @@ class Flow:
             matrix = self.tangent(w)
             factors = factors or _factor(matrix, "NATURAL")
             exact = max(min(0.1, residual), 0.3 * TOLERANCE / residual)
-            step, reached = _gmres(matrix, r[space.free], factors.solve, exact)
+            step, reached = gmres(matrix.dot, r[space.free], factors.solve, KRYLOV, exact)
             if not reached:
                 factors = None
             w[space.free] += step
@@ -221,37 +222,3 @@ def _elements(rows: int, columns: int) -> tuple[np.ndarray, np.ndarray]:
 
 def _factor(matrix: sp.csc_array, order: str) -> SuperLU:
     return splu(matrix, permc_spec=order, diag_pivot_thresh=0.01, options={"SymmetricMode": True})
-
-
-def _gmres(
-    matrix: sp.csc_array, r: np.ndarray, precondition: Callable[[np.ndarray], np.ndarray], tolerance: float
-) -> tuple[np.ndarray, bool]:
-    """A step that leaves less than `tolerance` of the residual, and whether it does."""
-    norm = _norm(r)
-    basis, steps, h = [r / norm], [], np.zeros((KRYLOV + 1, KRYLOV))
-    goal = np.zeros(KRYLOV + 1)
-    goal[0] = norm
-    share, reached = np.zeros(0), False
-    for k in range(KRYLOV):
-        steps.append(precondition(basis[k]))
-        v = matrix @ steps[k]
-        for i, other in enumerate(basis):
-            h[i, k] = _inner(v, other)
-            v -= h[i, k] * other
-        h[k + 1, k] = _norm(v)
-        part = h[: k + 2, : k + 1]
-        share = np.linalg.lstsq(part, goal[: k + 2])[0]
-        reached = bool(np.linalg.norm(goal[: k + 2] - part @ share) <= tolerance * norm)
-        if reached:
-            break
-        basis.append(v / h[k + 1, k])
-    return sum(s * step for s, step in zip(share, steps, strict=True)), reached  # pyright: ignore[reportReturnType]
-
-
-def _norm(v: np.ndarray) -> float:
-    return float(np.sqrt(_inner(v, v)))
-
-
-def _inner(v: np.ndarray, w: np.ndarray) -> float:
-    """Not BLAS: its sums depend on the number of threads, and a sample must not."""
-    return float(np.einsum("i,i->", v, w))

@@ -2,6 +2,7 @@
 
 from dataclasses import dataclass
 from pathlib import Path
+from typing import NamedTuple
 
 import numpy as np
 
@@ -13,7 +14,6 @@ from lrsa.pointset import PointSet
 from lrsa.report import page
 from lrsa.report.figures import comparison, draw_comparison, draw_scatter
 from lrsa.report.pictures import Picture, draw_pictures, placed, png
-from lrsa.report.printing import number
 from lrsa.surrogate.surrogate import Surrogate, load
 from lrsa.training.config import RunConfig
 
@@ -21,6 +21,23 @@ FIELDS = 6
 """Fields of which pictures are drawn."""
 SCATTERED, DOTS = 24, 4000
 """Cases and points of the scatter."""
+
+
+class Shown(NamedTuple):
+    """A field of a case: truth, prediction and error on its mesh."""
+
+    label: str
+    """Best, median or worst."""
+    name: str
+    relative_l2: float
+    points: int
+    images: list[page.Image]
+    scales: list[page.Scale]
+
+
+class Field(NamedTuple):
+    title: str
+    cases: list[Shown]
 
 
 @dataclass(frozen=True)
@@ -38,30 +55,28 @@ class Cases:
         data = Dataset(Path(evaluation.path), "test")
         return Cases(run, config, evaluation, data, load(run, evaluation.epoch))
 
-    def pictures(self) -> str:
-        """Best, median and worst test case on their mesh, for each field."""
+    def pictures(self) -> list[Field]:
+        """Best, median and worst test case on their mesh, for each field, or the first of many."""
         chosen = _chosen(self.evaluation)
         predicted = [self._predict(index) for index in chosen.values()]
         names = target_names(self.config, len(self.evaluation.fields))
         channels = range(min(FIELDS, len(names)))
         rows = [[comparison(c, u[:, k], p[:, k], k) for c, u, p in predicted] for k in channels]
         images = iter(draw_pictures([picture for field in rows for row in field for picture in row]))
-        parts = []
+        fields = []
         for channel, field in enumerate(rows):
             drawn = [[next(images) for _ in row] for row in field]
             path, shown = self.run / "figures" / f"cases-{channel}.png", self._titled(names[channel])
             labels = [f"{label}: {self.evaluation.per_case[i]:.3g}" for label, i in chosen.items()]
             draw_comparison(path, labels, field, [image for row in drawn for image in row], shown)
-            whole = "".join(
-                _article(label, self.evaluation, index, shown, row, panels)
+            cases = [
+                _shown(label, self.evaluation, index, shown, row, panels)
                 for (label, index), row, panels in zip(chosen.items(), field, drawn, strict=True)
-            )
-            parts.append(whole if len(names) == 1 else page.fold(shown, whole, opened=channel == 0))
-        if len(names) > FIELDS:
-            parts.append(page.text(f"The first {FIELDS} of {len(names)} fields are drawn."))
-        return "".join(parts)
+            ]
+            fields.append(Field(shown, cases))
+        return fields
 
-    def scatter(self) -> list[str]:
+    def scatter(self) -> list[page.Image]:
         """Predicted against true values of each field, at random points of cases of every error."""
         order = _ranked(self.evaluation)
         few = order[np.unique(np.linspace(0, len(order) - 1, SCATTERED).astype(int))]
@@ -96,22 +111,22 @@ class Cases:
         return placed(case, u), u, p
 
 
-def _article(
+def _shown(
     label: str, evaluation: Evaluation, index: int, name: str, row: list[Picture], images: list[np.ndarray]
-) -> str:
+) -> Shown:
     case, (first, _, error) = evaluation.table[index], row
-    figures = "".join(
+    figures = [
         page.picture(png(image), f"{title} of {name} on {case.name}", title)
         for image, title in zip(images, ("truth", "prediction", "|error|"), strict=True)
-    )
+    ]
     share = error.high / ((first.high - first.low) or 1.0)
-    scales = page.scale("field", first.low, first.high, f"{name}, truth and prediction")
-    scales += page.scale("error", 0.0, error.high, f"|error|, up to {share:.1%} of the range of the truth")
-    head = f"<h3>{label.capitalize()}<span>{page.html.escape(case.name)}</span></h3>"
-    facts = page.text(f"relative L2 {number(case.relative_l2)} · {case.points} points", "facts")
-    return (
-        f"<article>{head}{facts}<div class=panels>{figures}<div class=scales>{scales}</div></div></article>"
-    )
+    scales = [
+        page.Scale("field", page.ends(first.low, first.high), f"{name}, truth and prediction"),
+        page.Scale(
+            "error", page.ends(0.0, error.high), f"|error|, up to {share:.1%} of the range of the truth"
+        ),
+    ]
+    return Shown(label, case.name, case.relative_l2, case.points, figures, scales)
 
 
 def _chosen(evaluation: Evaluation) -> dict[str, int]:

@@ -1,10 +1,9 @@
 """One HTML file that opens offline: how good a surrogate is, in numbers and pictures."""
 
-import html
 import json
 import math
-from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
@@ -31,96 +30,97 @@ def write_report(run: Path, evaluation: Evaluation | None = None) -> Path:
     """Draw the figures of a run and write its `report.html`."""
     config = RunConfig.load(run)
     evaluation = evaluation or evaluate(run)
-    whole = page.document(f"{config.model} on {config.schema.name}", _sections(run, config, evaluation))
+    whole = page.render(
+        "report.html",
+        title=f"{config.model} on {config.schema.name}",
+        config=config,
+        evaluation=evaluation,
+        samplings=_samplings(run, evaluation) if evaluation.samplings else None,
+        training=_training(run, evaluation),
+        data=_data(config),
+        definitions=_definitions(evaluation),
+        provenance=_provenance(config),
+        **(_errors(run, config, evaluation) if evaluation.fields else {}),
+    )
     path = run / "report.html"
     with atomic(path) as temporary:
         temporary.write_text(whole)
     return path
 
 
-def _sections(run: Path, config: RunConfig, evaluation: Evaluation) -> Iterator[str]:
-    yield _headline(run, config, evaluation)
-    if evaluation.fields:
-        cases = Cases.of(run, config, evaluation)
-        yield page.section("Best, median and worst case", cases.pictures())
-        yield page.section("Every case", _every_case(run, evaluation, cases.scatter()))
-        yield page.section("Every field", _every_field(evaluation))
-    if evaluation.samplings:
-        yield page.section("At other samplings", _samplings(run, evaluation))
-    yield page.section("Training", _training(run, evaluation))
-    yield page.section("The data", _data(config))
-    yield page.section("What the numbers mean", page.pairs(_definitions(evaluation)))
-    yield page.section("How it was made", _provenance(config))
+def _errors(run: Path, config: RunConfig, evaluation: Evaluation) -> dict[str, Any]:
+    """What is said of cases whose truth is known."""
+    cases = Cases.of(run, config, evaluation)
+    verdict, learned = _verdict(evaluation)
+    return {
+        "verdict": verdict,
+        "learned": learned,
+        "bars": _bars(config, evaluation),
+        "facts": _facts(run, config, evaluation),
+        "cases": {"fields": cases.pictures(), "count": len(evaluation.fields)},
+        "charts": [_sorted_errors(run, evaluation), *cases.scatter()],
+        "worst": _worst(evaluation),
+        "fields": _fields(evaluation),
+    }
 
 
-def _headline(run: Path, config: RunConfig, evaluation: Evaluation) -> str:
-    schema = config.schema
-    scale = f" · {config.scale} scale" if config.scale else ""
-    title = html.escape(f"{config.model} on {schema.name}")
-    head = (
-        f"<header><p class=kicker>{html.escape(evaluation.source)} data{scale}</p><h1>{title}</h1>"
-        f"<p class=lead>{evaluation.cases} test cases of {evaluation.points} points, none seen in training:"
-        f" {html.escape(', '.join(evaluation.fields)) or 'no truth to compare with'}.</p></header>"
-    )
-    if not evaluation.fields:
-        return head
-    rows = [("this surrogate", evaluation.relative_l2, number(evaluation.relative_l2), "ours")]
-    rows += [(name, value, number(value), "") for name, value in evaluation.nulls.items()]
+def _bars(config: RunConfig, evaluation: Evaluation) -> list[page.Bar]:
+    rows = [("this surrogate", evaluation.relative_l2, "ours")]
+    rows += [(name, value, "") for name, value in evaluation.nulls.items()]
     if (printed := paper_error(config)) is not None:
-        rows.append((PAPER, printed, number(printed), "paper"))
-    value = f"<p class=label>test relative L2</p><p class=number>{number(evaluation.relative_l2)}</p>"
-    verdict, kind = _verdict(evaluation)
-    hero = f"<div class=hero><div>{value}{page.text(verdict, kind)}</div>{page.bars(rows)}</div>"
+        rows.append((PAPER, printed, "paper"))
+    return page.bars(rows)
+
+
+def _facts(run: Path, config: RunConfig, evaluation: Evaluation) -> list[tuple[str, str]]:
     known = [e for e in evaluation.per_case if not math.isnan(e)]
     parameters = sum(p.numel() for p in load(run, evaluation.epoch).model.parameters())
-    facts = [
+    return [
         ("best case", number(min(known, default=math.nan))),
         ("median case", number(float(np.median(known)) if known else math.nan)),
         ("worst case", number(max(known, default=math.nan))),
         ("parameters", _short(parameters)),
         ("epochs", str(config.train.epochs)),
     ]
-    return head + hero + page.tiles(facts)
 
 
-def _verdict(evaluation: Evaluation) -> tuple[str, str]:
-    """How the surrogate stands to the best of the null baselines, in a sentence."""
+def _verdict(evaluation: Evaluation) -> tuple[str, bool]:
+    """How the surrogate stands to the best of the null baselines, and whether it learned something."""
     name, best = min(evaluation.nulls.items(), key=lambda item: item[1])
     ratio = best / evaluation.relative_l2 if evaluation.relative_l2 else math.inf
     if ratio >= 1.05:
-        return f"{ratio:.2g} times smaller than the best null baseline ({name}).", "verdict"
-    return f"Not clearly better than a null baseline ({name}): little was learned.", "verdict bad"
+        return f"{ratio:.2g} times smaller than the best null baseline ({name}).", True
+    return f"Not clearly better than a null baseline ({name}): little was learned.", False
 
 
-def _every_case(run: Path, evaluation: Evaluation, scatter: list[str]) -> str:
+def _sorted_errors(run: Path, evaluation: Evaluation) -> page.Image:
     path = run / "figures" / "errors.png"
     nulls = {name: [row.nulls[name][""] for row in evaluation.table] for name in evaluation.nulls}
     draw_errors(path, evaluation.per_case, nulls)
-    sorted_errors = page.chart(
-        path, "relative L2 of every test case, sorted", "The error of every test case, sorted."
-    )
-    worst = evaluation.worst(WORST)
+    return page.chart(path, "relative L2 of every test case, sorted", "The error of every test case, sorted.")
+
+
+def _worst(evaluation: Evaluation) -> page.Table:
     head = ["worst cases", "points", "relative L2", *(f"max error {name}" for name in evaluation.fields)]
     rows = [
         [r.name, str(r.points), number(r.relative_l2), *(f"{m['max_error']:.3g}" for m in r.fields.values())]
-        for r in worst
+        for r in evaluation.worst(WORST)
     ]
-    charts = [sorted_errors, *scatter]
-    return f"<div class=charts>{''.join(charts)}</div>" + page.grid(head, rows)
+    return page.Table(head, rows)
 
 
-def _every_field(evaluation: Evaluation) -> str:
+def _fields(evaluation: Evaluation) -> list[page.Table]:
     rows = [[n, *(f"{m[k]:.4g}" for k in DEFINITIONS)] for n, m in evaluation.fields.items()]
-    metrics = page.grid(["field", *LABELS.values()], rows)
+    metrics = page.Table(["field", *LABELS.values()], rows)
     beside = [
         [n, number(evaluation.fields[n]["relative_l2"]), *(number(v) for v in values.values())]
         for n, values in evaluation.null_fields.items()
     ]
-    head = ["relative L2", "this surrogate", *evaluation.nulls]
-    return metrics + (page.grid(head, beside) if len(evaluation.fields) > 1 else "")
+    nulls = page.Table(["relative L2", "this surrogate", *evaluation.nulls], beside)
+    return [metrics, nulls] if len(evaluation.fields) > 1 else [metrics]
 
 
-def _samplings(run: Path, evaluation: Evaluation) -> str:
+def _samplings(run: Path, evaluation: Evaluation) -> dict[str, Any]:
     path = run / "figures" / "samplings.png"
     rows = evaluation.samplings
     points = [float(np.mean([case.strides[s.stride][0] for case in evaluation.table])) for s in rows]
@@ -129,14 +129,14 @@ def _samplings(run: Path, evaluation: Evaluation) -> str:
         "self-consistency": [s.self_consistency for s in rows],
     }
     draw_samplings(path, points, series)
-    table = page.grid(
+    table = page.Table(
         ["stride", "points", "relative L2", "self-consistency"],
         [[str(s.stride), s.points, number(s.relative_l2), number(s.self_consistency)] for s in rows],
     )
-    return f"<div class=charts>{page.chart(path, 'errors over the number of points')}{table}</div>"
+    return {"chart": page.chart(path, "errors over the number of points"), "table": table}
 
 
-def _training(run: Path, evaluation: Evaluation) -> str:
+def _training(run: Path, evaluation: Evaluation) -> dict[str, Any]:
     log = run / "metrics.jsonl"
     rows = [json.loads(line) for line in log.read_text().splitlines()]
     path = run / "figures" / "training.png"
@@ -151,23 +151,21 @@ def _training(run: Path, evaluation: Evaluation) -> str:
         ]
     weights = {"best": "the best epoch by validation", "last": "the last epoch"}
     facts.append(("weights of this report", weights.get(evaluation.epoch, evaluation.epoch)))
-    curves = page.chart(path, "loss and validation error over epochs")
-    return f"<div class=charts>{curves}{page.pairs(facts)}</div>"
+    return {"chart": page.chart(path, "loss and validation error over epochs"), "facts": facts}
 
 
-def _data(config: RunConfig) -> str:
+def _data(config: RunConfig) -> dict[str, Any]:
     data = Dataset(Path(config.data.path), "train")
     cases = [data[i].strided(config.data.stride) for i in range(min(4, len(data)))]
     named = [(name, p) for case in cases for name, p in sample_pictures(case).items()]
     images = draw_pictures([p for _, p in named])
-    figures = "".join(
+    samples = [
         page.picture(
             png(image), f"{name} of a training case", f"{name}: {' to '.join(page.ends(p.low, p.high))}"
         )
         for (name, p), image in zip(named, images, strict=True)
-    )
-    shown = page.text(f"{about(data)}. The first training cases:")
-    return f"{shown}<div class=samples>{figures}</div>" + page.grid(HEAD, card_rows(data), words=2)
+    ]
+    return {"about": about(data), "samples": samples, "table": page.Table(HEAD, card_rows(data), words=2)}
 
 
 def _definitions(evaluation: Evaluation) -> list[tuple[str, str]]:
@@ -193,7 +191,7 @@ def _definitions(evaluation: Evaluation) -> list[tuple[str, str]]:
     return rows
 
 
-def _provenance(config: RunConfig) -> str:
+def _provenance(config: RunConfig) -> dict[str, list[tuple[str, str]]]:
     schema, data = config.schema, config.data
     seen = [
         ("name", f"{schema.name} ({schema.source})"),
@@ -204,13 +202,12 @@ def _provenance(config: RunConfig) -> str:
     ]
     run = [("device", config.device), ("threads", str(config.threads or "torch's choice"))]
     run += [("started from", config.init)] if config.init else []
-    cards = (
-        page.pairs(provenance_rows(config.options), f"Model: {config.model}"),
-        page.pairs([*provenance_rows(vars(config.train)), *run], "Training"),
-        page.pairs(seen, "Data"),
-        page.pairs(provenance_rows(config.versions), "Versions"),
-    )
-    return f"<pre>{html.escape(config.command)}</pre><div class=cards>{''.join(cards)}</div>"
+    return {
+        f"Model: {config.model}": [*provenance_rows(config.options)],
+        "Training": [*provenance_rows(vars(config.train)), *run],
+        "Data": seen,
+        "Versions": [*provenance_rows(config.versions)],
+    }
 
 
 def _short(count: int) -> str:

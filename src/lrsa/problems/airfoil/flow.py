@@ -13,22 +13,12 @@ from typing import Any
 
 import numpy as np
 
-from lrsa.errors import LrsaError
+from lrsa.numerics.compiled import compiled
 from lrsa.problems.airfoil.mesh import Cells, Geometry
-
-try:
-    import numba
-except ImportError as error:
-    raise LrsaError("the airfoil needs numba. Install it with `pip install lrsa[solvers]`") from error
 
 GAMMA = 1.4
 ENTROPY_FIX = 0.1
 """Wave speeds below this part of the largest are raised, so that no expansion shock stands."""
-
-
-def compiled(function: Any) -> Any:
-    """To machine code, kept on disk. Divisions as in numpy: what is not finite shows in the norms."""
-    return numba.njit(function, cache=True, error_model="numpy")
 
 
 @compiled

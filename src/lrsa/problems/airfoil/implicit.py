@@ -10,7 +10,8 @@ they decide how fast the iteration converges, not to what.
 import numpy as np
 
 from lrsa.errors import Failure
-from lrsa.problems.airfoil.flow import GAMMA, compiled, residual, split_jacobian
+from lrsa.numerics.compiled import compiled
+from lrsa.problems.airfoil.flow import GAMMA, residual, split_jacobian
 from lrsa.problems.airfoil.mesh import Cells, Geometry
 
 COURANT = (200.0, 20.0)

@@ -15,6 +15,7 @@ import numpy as np
 from scipy.fft import idctn
 
 from lrsa.errors import LrsaError
+from lrsa.numerics.krylov import conjugate_gradients
 from lrsa.pointset import Names, PointSet
 
 TOLERANCE = 1e-8
@@ -88,34 +89,17 @@ def solve_darcy(a: np.ndarray, f: np.ndarray | float, tolerance: float = TOLERAN
     a = np.asarray(a, dtype=np.float64)
     if a.ndim != 2 or a.shape[0] != a.shape[1] or not (np.isfinite(a) & (a > 0)).all():
         raise LrsaError("the Darcy coefficient must be a square array of positive numbers")
-    u = _conjugate_gradients(_FiniteVolumes(a), np.broadcast_to(f, a.shape), a.max() / a.min(), tolerance)
+    contrast = a.max() / a.min()
+    # Thrice the classical bound: past it, something is not a number.
+    most = 10 + int(1.5 * contrast**0.5 * np.log(2 * contrast / tolerance))
+    f = np.broadcast_to(f, a.shape)
+    u, reached = conjugate_gradients(
+        _FiniteVolumes(a), f, _Poisson(len(a)), most, energy=tolerance**2 / contrast
+    )
+    if not reached:
+        raise LrsaError("the Darcy solve does not converge: the right-hand side must be finite")
     u /= len(a) ** 2  # the operators are those of cells of size 1
     return u
-
-
-def _conjugate_gradients(
-    operator: "_FiniteVolumes", f: np.ndarray, contrast: float, tolerance: float
-) -> np.ndarray:
-    precondition = _Poisson(len(f))
-    u, r = np.zeros(f.shape), np.array(f, dtype=np.float64)
-    z = precondition(r)
-    p = z.astype(np.float64)
-    q, scratch = np.empty_like(p), np.empty_like(p)
-    rz = _inner(r, z)
-    goal = rz * tolerance**2 / contrast
-    # Thrice the classical bound: past it, something is not a number.
-    for _ in range(10 + int(1.5 * contrast**0.5 * np.log(2 * contrast / tolerance))):
-        if rz <= goal:
-            return u
-        operator(p, out=q)
-        step = rz / _inner(p, q)
-        u += np.multiply(p, step, out=scratch)
-        r -= np.multiply(q, step, out=scratch)
-        z = precondition(r)
-        rz, previous = _inner(r, z), rz
-        p *= rz / previous
-        p += z
-    raise LrsaError("the Darcy solve does not converge: the right-hand side must be finite")
 
 
 class _FiniteVolumes:
@@ -125,17 +109,18 @@ class _FiniteVolumes:
         self.faces = [0.5 * (v[1:] + v[:-1]) for v in (a, a.T)]
         self.flux = [np.empty_like(face) for face in self.faces]
         # A wall is half a cell away, and u is zero there.
-        self.wall = np.zeros_like(a)
+        self.wall, self.out = np.zeros_like(a), np.empty_like(a)
         for side in (np.s_[0], np.s_[-1], np.s_[:, 0], np.s_[:, -1]):
             self.wall[side] += 2 * a[side]
 
-    def __call__(self, u: np.ndarray, out: np.ndarray) -> None:
-        np.multiply(self.wall, u, out=out)
+    def __call__(self, u: np.ndarray) -> np.ndarray:
+        out = np.multiply(self.wall, u, out=self.out)
         for v, sums, face, flux in zip((u, u.T), (out, out.T), self.faces, self.flux, strict=True):
             np.subtract(v[1:], v[:-1], out=flux)
             flux *= face
             sums[1:] += flux
             sums[:-1] -= flux
+        return out
 
 
 class _Poisson:
@@ -165,8 +150,3 @@ def _poisson_modes(size: int) -> tuple[np.ndarray, np.ndarray]:
     sines[-1] /= np.sqrt(2)
     eigenvalues = 4 * np.sin(0.5 * np.pi * k / size) ** 2
     return sines.astype(np.float32), (1 / np.add.outer(eigenvalues, eigenvalues)).astype(np.float32)
-
-
-def _inner(v: np.ndarray, w: np.ndarray) -> float:
-    """Not BLAS: its sums depend on the number of threads, and a sample must not."""
-    return float(np.einsum("ij,ij->", v, w))

@@ -14,11 +14,14 @@ import scipy.sparse as sp
 from scipy.sparse.linalg import SuperLU, splu
 
 from lrsa.errors import LrsaError
+from lrsa.numerics.krylov import conjugate_gradients, length
 
 TOLERANCE = 1e-10
 """Largest force out of balance, relative to the loads and reactions: far below what float32 shows (6e-8)."""
 STEPS = 25
 """Newton steps after which the sheet is said not to hold; small strains take three."""
+KRYLOV = 100
+"""Most iterations for one step."""
 GAUSS = 0.5 + np.sqrt(0.15) * np.array([-1.0, 0.0, 1.0])
 WEIGHTS = np.array([5.0, 8.0, 5.0]) / 18
 """The three Gauss points of [0, 1] and their weights."""
@@ -114,7 +117,7 @@ class Sheet:
             h = body.gradient(u)
             forces = body.forces(h)
             r = (load - forces).ravel()[self.free]
-            imbalance = _norm(r) / max(_norm(load.ravel()), _norm(forces.ravel()), 1e-300)
+            imbalance = length(r) / max(length(load), length(forces), 1e-300)
             watch(imbalance)
             if imbalance <= TOLERANCE:
                 return u
@@ -122,7 +125,8 @@ class Sheet:
                 break
             matrix = body.stiffness(h)
             factors = factors or _factor(matrix, "NATURAL")
-            u.ravel()[self.free] += _conjugate_gradients(matrix, r, factors.solve, min(0.1, imbalance))
+            step, _ = conjugate_gradients(matrix.dot, r, factors.solve, KRYLOV, norm=min(0.1, imbalance))
+            u.ravel()[self.free] += step
         raise LrsaError("the sheet finds no equilibrium: the traction is too large for the material")
 
     def assemble(self, matrices: np.ndarray) -> sp.csc_array:
@@ -223,31 +227,3 @@ def _cofactor(a: np.ndarray) -> np.ndarray:
 
 def _factor(matrix: sp.csc_array, order: str) -> SuperLU:
     return splu(matrix, permc_spec=order, diag_pivot_thresh=0.0, options={"SymmetricMode": True})
-
-
-def _conjugate_gradients(
-    matrix: sp.csc_array, r: np.ndarray, precondition: Callable[[np.ndarray], np.ndarray], tolerance: float
-) -> np.ndarray:
-    x, goal, r = np.zeros_like(r), tolerance * _norm(r), r.copy()
-    z = precondition(r)
-    p, rz = z, _inner(r, z)
-    for _ in range(100):
-        q = matrix @ p
-        step = rz / _inner(p, q)
-        x += step * p
-        r -= step * q
-        if _norm(r) <= goal:
-            break
-        z = precondition(r)
-        rz, previous = _inner(r, z), rz
-        p = z + (rz / previous) * p
-    return x
-
-
-def _norm(v: np.ndarray) -> float:
-    return float(np.sqrt(_inner(v, v)))
-
-
-def _inner(v: np.ndarray, w: np.ndarray) -> float:
-    """Not BLAS: its sums depend on the number of threads, and a sample must not."""
-    return float(np.einsum("i,i->", v, w))

@@ -13,61 +13,22 @@ An element is known by three modes of its corners, a₁ = ¼ Σ ξ x, a₂ = ¼ 
 a tile becomes vector instructions: a tile is one flat array, mode k of element j at k·TILE + j.
 """
 
-import hashlib
-import os
-from functools import cache
-from pathlib import Path
+from functools import partial
 from typing import Any
 
 import numpy as np
 
-from lrsa.errors import LrsaError
-from lrsa.files import data_home
-
-try:
-    import numba
-except ImportError as error:
-    raise LrsaError("plasticity needs numba. Install it with `pip install lrsa[solvers]`") from error
+import lrsa.numerics.compiled as machine_code
 
 TILE = 32
 """Elements in a tile; a multiple of every vector length."""
-FAST = {"contract"}
-"""A product and a sum may be rounded once instead of twice; nothing else is changed or reordered."""
 GAUSS = 1 / np.sqrt(3.0)
 STATE = 12
 """Numbers kept for an element: the stress at four points."""
 ROWS = 19
 """Of a tile: modes of the places (6) and of the displacements (6), forces on the modes (6), plastic work."""
-
-
-def compiled(function: Any, inline: bool = False) -> Any:
-    """To machine code, kept on disk. Divisions as in numpy: what is not finite shows in the end.
-
-    numba looks only at the file of a function to see whether its code on disk is old, but it may hold code
-    of the other files: the folder is named after all of them.
-    """
-    settings: Any = numba.config  # pyright: ignore[reportPrivateImportUsage] - it is in numba's manual
-    before, settings.CACHE_DIR = settings.CACHE_DIR, str(code_folder())
-    try:
-        return numba.njit(function, cache=True, error_model="numpy", forceinline=inline, fastmath=FAST)
-    finally:
-        settings.CACHE_DIR = before
-
-
-def inlined(function: Any) -> Any:
-    """Into whatever calls it: a loop with a call in it cannot become vector instructions."""
-    return compiled(function, inline=True)
-
-
-@cache
-def code_folder() -> Path:
-    """For the machine code of the sources as they are; beside them where that can be written."""
-    here = Path(__file__).parent
-    digest = hashlib.blake2b(digest_size=8)
-    for source in sorted(here.glob("plasticity*.py")):
-        digest.update(source.read_bytes())
-    home = here / "__pycache__" if os.access(here, os.W_OK) else data_home().parent
-    return home / f"plasticity-{digest.hexdigest()}"
+compiled = partial(machine_code.compiled, fused=True)
+inlined = partial(machine_code.compiled, fused=True, inline=True)
 
 
 @inlined
