@@ -127,7 +127,7 @@ def test_names_of_users_are_text_and_not_markup() -> None:
 
 
 def test_all_that_a_page_is_made_of_is_installed() -> None:
-    root = Path(__file__).parents[1]
+    root = Path(__file__).parents[2]
     settings = tomllib.loads((root / "pyproject.toml").read_text())["tool"]["setuptools"]
     installed = {p for pattern in settings["package-data"]["lrsa"] for p in (root / "src/lrsa").glob(pattern)}
     there = {p for p in (root / "src/lrsa").rglob("*.*") if p.is_file() and "__pycache__" not in p.parts}
