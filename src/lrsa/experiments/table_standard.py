@@ -100,6 +100,8 @@ def _finish(run: Path, model: str, benchmark: str, scale: str, threads: int) -> 
         try:
             prepare(benchmark, model, scale, run, None, "cpu", threads, {}, {})
         except LrsaError as error:
+            if (run / "config.json").exists():  # another process has begun it meanwhile
+                raise
             _keep_reason(run, error)
             return
     try:

@@ -21,12 +21,13 @@ from lrsa.data.prepare import Collator
 from lrsa.data.store import Dataset, Selection, is_path
 from lrsa.errors import LrsaError, nearest
 from lrsa.evaluation.ranges import Ranges
+from lrsa.files import alone
 from lrsa.machine import check_device
 from lrsa.matching import matched_width, parameter_count
 from lrsa.registry import create_model, model_options
 from lrsa.training.checkpoint import Progress
 from lrsa.training.choose import SIZES, for_benchmark, for_data
-from lrsa.training.config import DataConfig, RunConfig, TrainConfig, option_names, versions
+from lrsa.training.config import DataConfig, RunConfig, TrainConfig, check_new, option_names, versions
 from lrsa.training.loop import Trainer, case_loss
 from lrsa.training.protocols import protocol
 from lrsa.training.surrogate import Surrogate, load, requirements
@@ -97,8 +98,7 @@ def prepare(
     if threads is not None and threads < 1:
         raise LrsaError(f"--threads must be at least 1, not {threads}")
     run = out or Path("runs") / f"{Path(data).stem}-{model}"
-    if (run / "config.json").exists():
-        raise LrsaError(f"{run} is a run already. Go on with `lrsa resume {run}`, or name another --out")
+    check_new(run)
     benchmark = None if is_path(data) else get(data)
     chosen = benchmark.scale(scale or "cpu") if benchmark else None
     if benchmark is None and scale:
@@ -132,18 +132,18 @@ def prepare(
     settled = {**config.options, **vars(config.train)}
     shown = ", ".join(f"{k} {settled[k]}" for k in (*choice.model, *choice.train))
     console.print(f"{data}: {choice.why}: {shown}")
-    config.save(run)
+    config.begin(run)
     return run
 
 
 def train_run(run: Path) -> Progress:
-    """Train the run of this folder, or go on with it."""
+    """Train the run of this folder, or go on with it; no other process may at the same time."""
     config = RunConfig.load(run)
     if config.threads:
         torch.set_num_threads(config.threads)
-    trainer = trainer_of(run, config)
-    Ranges.of(trainer.cases).save(run)
-    with bar(f"Training {config.model} on {config.schema.name}") as report:
+    with alone(run.resolve()), bar(f"Training {config.model} on {config.schema.name}") as report:
+        trainer = trainer_of(run, config)
+        Ranges.of(trainer.cases).save(run)
         return trainer.train(report)
 
 
