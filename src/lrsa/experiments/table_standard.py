@@ -106,10 +106,9 @@ def _finish(run: Path, model: str, benchmark: str, scale: str, threads: int) -> 
             return
     try:
         train_run(run)
+        evaluate(run).save(run / "evaluation.json")
     except Failure as error:
         _keep_reason(run, error)
-        return
-    evaluate(run).save(run / "evaluation.json")
 
 
 def _keep_reason(run: Path, error: LrsaError) -> None:

@@ -1,5 +1,6 @@
 """A trained surrogate: physical units in, physical units out."""
 
+from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
 
@@ -15,7 +16,7 @@ from lrsa.data.normalise import Normaliser
 from lrsa.data.pointset import PointSet
 from lrsa.data.prepare import Collator
 from lrsa.data.store import Schema
-from lrsa.errors import LrsaError
+from lrsa.errors import Failure, LrsaError
 from lrsa.operator import NeuralOperator
 from lrsa.registry import create_model
 from lrsa.streaming import stream
@@ -88,18 +89,38 @@ class Surrogate(nn.Module):
         def tensor(value: ArrayLike | None) -> Tensor | None:
             if value is None:
                 return None
-            made = torch.from_numpy(np.array(value, np.float32))
+            with np.errstate(over="ignore"):  # what overflows is infinite, and refused as such
+                made = torch.from_numpy(np.array(value, np.float32))
             return made[None] if single else made
 
-        points = tensor(x)
+        points, features = tensor(x), tensor(f)
         assert points is not None
         context = Context(weights=tensor(weights), globals=tensor(globals), time=tensor(time), grid=grid)
-        if points.ndim == 3:
-            mesh = None if cells is None else np.asarray(cells)
-            cases = [PointSet(case, grid=grid, cells=mesh) for case in points.numpy()]
-            context = Collator.of(self.model, False).with_geometry(context, cases, points.shape[1])
-        u = self.apply_streamed(points, tensor(f), context).cpu().numpy()
+        self.check(points, features, context)
+        given = {"f": features, "weights": context.weights, "globals": context.globals, "time": context.time}
+        cases = self._cases(points, given, grid, None if cells is None else np.asarray(cells))
+        context = Collator.of(self.model, False).with_geometry(context, cases, points.shape[1])
+        u = self.apply_streamed(points, features, context).cpu().numpy()
         return u[0] if single else u
+
+    def _cases(
+        self,
+        x: Tensor,
+        given: Mapping[str, Tensor | None],
+        grid: tuple[int, ...] | None,
+        cells: np.ndarray | None,
+    ) -> list[PointSet]:
+        """The cases of a batch, refused where they do not fit together or are not finite."""
+        arrays = {name: value.numpy() for name, value in given.items() if value is not None}
+        for name, value in arrays.items():
+            if value.shape[:1] != x.shape[:1]:
+                raise LrsaError(f"x has {len(x)} cases, but {name} is of shape {value.shape}")
+        cases = []
+        for i, points in enumerate(x.numpy()):
+            own = {name: value[i] for name, value in arrays.items()}
+            cases.append(PointSet(points, **own, grid=grid, cells=cells, names=self.schema.names))
+            cases[i].check_finite(f"case {i}")
+        return cases
 
     def apply_streamed(self, x: Tensor, f: Tensor | None, context: Context) -> Tensor:
         """`forward`, in chunks where there are many points and the model can."""
@@ -108,8 +129,8 @@ class Surrogate(nn.Module):
         x, context = x.to(device), context.to(device)
         f = None if f is None else f.to(device)
         if x.shape[1] <= WHOLE or not streams(self.model):
-            return self(x, f, context)
-        return self.normaliser.targets(stream(self.model, *self.normalise(x, f, context)))
+            return finite(self(x, f, context))
+        return finite(self.normaliser.targets(stream(self.model, *self.normalise(x, f, context))))
 
     def check(self, x: Tensor, f: Tensor | None, context: Context | None = None) -> None:
         """Refuse points that do not fit, saying what differs."""
@@ -131,6 +152,15 @@ class Surrogate(nn.Module):
                 )
         if f is not None and f.shape[:-1] != x.shape[:-1]:
             raise LrsaError(f"x is of shape {tuple(x.shape)} and f of {tuple(f.shape)}: not the same points")
+
+
+def finite(u: Tensor) -> Tensor:
+    """A prediction, if it is one."""
+    if not torch.isfinite(u).all():
+        raise Failure(
+            "the prediction is NaN or infinite: the weights are damaged, or the case is far from all training"
+        )
+    return u
 
 
 def requirements(model: nn.Module) -> frozenset[str]:
@@ -160,6 +190,9 @@ def load(run: str | Path, weights: str = "best") -> Surrogate:
         tensors = load_file(path)
     except (SafetensorError, OSError) as error:
         raise LrsaError(f"{path} is damaged: train again") from error
+    for name, tensor in tensors.items():
+        if tensor.is_floating_point() and not torch.isfinite(tensor).all():
+            raise LrsaError(f"{path} is damaged, or its training failed: {name} is not finite. Train again")
     model = create_model(config.model, **config.options)
     names = ("x_shift", "f_shift", "g_shift", "u_shift", "x_axes")
     try:
