@@ -100,14 +100,15 @@ def _finish(run: Path, model: str, benchmark: str, scale: str, threads: int) -> 
         try:
             prepare(benchmark, model, scale=scale, out=run, threads=threads, options={}, train={})
         except LrsaError as error:
+            if (run / "config.json").exists():  # another process has begun it meanwhile
+                raise
             _keep_reason(run, error)
             return
     try:
         train_run(run)
+        evaluate(run).save(run / "evaluation.json")
     except Failure as error:
         _keep_reason(run, error)
-        return
-    evaluate(run).save(run / "evaluation.json")
 
 
 def _keep_reason(run: Path, error: LrsaError) -> None:

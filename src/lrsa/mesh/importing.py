@@ -17,6 +17,7 @@ import numpy as np
 from lrsa.data.store import Schema
 from lrsa.data.writing import split_by_case, write_dataset
 from lrsa.errors import LrsaError, nearest
+from lrsa.files import alone
 from lrsa.mesh.building import Problems, names_of
 from lrsa.mesh.finding import case_names, find_cases, labels_of
 from lrsa.mesh.parts import Job, Outcome, Parts, found
@@ -79,16 +80,17 @@ def import_meshes(
     recipe, notes = _settle(pool, paths, inputs, targets, derive, table)
     folder = out.with_name(out.name + ".parts")
     jobs = [Job.of(path, recipe, row, folder) for path, row in zip(paths, rows, strict=True)]
-    outcomes = _run(pool, jobs, progress)
-    problems += [line for outcome in outcomes if isinstance(outcome, LrsaError) for line in _lines(outcome)]
-    made = [outcome for outcome in outcomes if isinstance(outcome, Outcome)]
-    problems += _unlike(paths, outcomes)
-    if problems:
-        raise Problems(problems)
-    splits = split_by_case(Parts(jobs, made, recipe))
-    stored = {split: [names[int(i)] for i in part.chosen] for split, part in splits.items()}  # pyright: ignore[reportAttributeAccessIssue]
-    write_dataset(out, splits, _schema(source, out, recipe, made, stored))
-    shutil.rmtree(folder, ignore_errors=True)
+    with alone(out):
+        outcomes = _run(pool, jobs, progress)
+        problems += [line for o in outcomes if isinstance(o, LrsaError) for line in _lines(o)]
+        made = [outcome for outcome in outcomes if isinstance(outcome, Outcome)]
+        problems += _unlike(paths, outcomes)
+        if problems:
+            raise Problems(problems)
+        splits = split_by_case(Parts(jobs, made, recipe))
+        stored = {split: [names[int(i)] for i in part.chosen] for split, part in splits.items()}  # pyright: ignore[reportAttributeAccessIssue]
+        write_dataset(out, splits, _schema(source, out, recipe, made, stored))
+        shutil.rmtree(folder, ignore_errors=True)
     counts = {split: len(part) for split, part in splits.items()}
     return Imported(out, counts, recipe, (*notes, *_warnings(names, made)))
 

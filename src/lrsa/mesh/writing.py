@@ -9,7 +9,7 @@ import csv
 import shutil
 import tempfile
 from collections.abc import Iterable, Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any, Literal
 from xml.sax.saxutils import quoteattr
@@ -35,6 +35,8 @@ SUFFIXES = {
 }
 """What VTK writes for each kind of mesh, the first by default."""
 HDF5 = (".h5", ".hdf5")
+HEADER = 4096
+"""Bytes that are enough for what HDF5 writes about one array."""
 
 
 def mesh_file(mesh: Any, out: Path) -> Path:
@@ -122,9 +124,29 @@ def _save(mesh: Any, path: Path, fields: Fields, location: Location, time: float
     _attach(mesh, fields, location)
     if time is not None:
         mesh.field_data["TimeValue"] = np.array([time])
-    mesh.save(path)
-    if not path.exists():
-        raise LrsaError(f"{path.name} could not be written by VTK. Is the disk full?")
+    if not _written(mesh, path):
+        raise LrsaError(f"{path.name} could not be written by VTK. Is the disk full? Nothing was changed")
+
+
+def _written(mesh: Any, path: Path) -> bool:
+    """Write a mesh; whether VTK had nothing to complain about, for it goes on where the disk is full."""
+    import pyvista
+    from vtkmodules.vtkIOXML import vtkXMLDataSetWriter, vtkXMLMultiBlockDataWriter
+
+    with pyvista.vtk_verbosity("off"), pyvista.VtkErrorCatcher(send_to_logging=False) as said:
+        if path.suffix.lower() == ".vtk":
+            with suppress(OSError):
+                mesh.save(path)
+        else:
+            # As mesh.save, but for arrays behind the XML: inline, VTK frees what it never had on a full disk.
+            mesh._store_metadata()
+            writer = vtkXMLMultiBlockDataWriter() if hasattr(mesh, "n_blocks") else vtkXMLDataSetWriter()
+            writer.SetDataModeToAppended()
+            writer.EncodeAppendedDataOff()
+            writer.SetFileName(str(path))
+            writer.SetInputData(mesh)
+            writer.Write()
+    return path.exists() and not said.error_events
 
 
 def _attach(mesh: Any, fields: Fields, location: Location) -> None:
@@ -161,9 +183,13 @@ def _staged(out: Path) -> Iterator[Path]:
 def _write_hdf5(source: Path, out: Path, fields: Fields) -> None:
     import h5py
 
-    size = source.stat().st_size + sum(values.nbytes for values in fields.values())
+    size = source.stat().st_size + sum(values.nbytes + HEADER for values in fields.values())
     with atomic(out, size) as temporary:
         shutil.copyfile(source, temporary)
+        # Room for all of it first: HDF5 ends the process where the disk is full, and gives back what is left.
+        with open(temporary, "ab") as room:
+            while (missing := size - room.tell()) > 0:
+                room.write(bytes(min(missing, 1 << 24)))
         with h5py.File(temporary, "r+") as file:
             for name, values in fields.items():
                 if name in file:

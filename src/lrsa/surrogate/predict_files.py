@@ -11,7 +11,7 @@ from pathlib import Path
 
 import numpy as np
 
-from lrsa.errors import LrsaError
+from lrsa.errors import Failure, LrsaError
 from lrsa.mesh.finding import find_cases
 from lrsa.mesh.tables import hdf5_part
 from lrsa.mesh.writing import SUFFIXES, check_table, is_table, write_mesh, write_series, write_table
@@ -80,10 +80,10 @@ def predict_path(
     held = work.check(jobs)
     for i, job in enumerate(jobs):
         loaded = held.pop(job.path, None) or reader.load(job.path)
-        if query is not None:
-            work.write_at(loaded, query, job.out)
-        else:
-            work.write(loaded, job)
+        try:
+            work.write(loaded, job) if query is None else work.write_at(loaded, query, job.out)
+        except Failure as error:
+            raise Failure(f"{job.path}: {error}") from error
         summary.cases += 1
         work.progress(len(jobs) + i + 1, 2 * len(jobs), "predicted")
     return summary

@@ -17,7 +17,7 @@ from lrsa.data.batch import Batch
 from lrsa.data.normalise import Normaliser
 from lrsa.data.prepare import Collator
 from lrsa.data.store import Schema
-from lrsa.errors import LrsaError
+from lrsa.errors import Failure, LrsaError
 from lrsa.mesh.derive import point_measures
 from lrsa.models.create import create_model
 from lrsa.models.operator import NeuralOperator
@@ -116,18 +116,23 @@ class Surrogate(nn.Module):
         if isinstance(x, PointSet):
             return self.predict_cases([x])[0]
         per_case = {"x": x, "f": f, "weights": weights, "globals": globals, "times": time}
-        arrays = {k: np.asarray(v, np.float32) for k, v in per_case.items() if v is not None}
+        with np.errstate(over="ignore"):  # what overflows is infinite, and refused as such
+            arrays = {k: np.asarray(v, np.float32) for k, v in per_case.items() if v is not None}
+        if arrays["x"].ndim not in (2, 3):
+            raise LrsaError("x must be (points, coordinates), or (cases, points, coordinates) for a batch")
         if f is not None and np.shape(f)[:-1] != np.shape(x)[:-1]:
             raise LrsaError(f"x is of shape {np.shape(x)} and f of {np.shape(f)}: not the same points")
         if arrays["x"].ndim == 2:
             arrays = {name: value[None] for name, value in arrays.items()}
-        if arrays["x"].ndim != 3:
-            raise LrsaError("x must be (points, coordinates), or (cases, points, coordinates) for a batch")
+        for name, value in arrays.items():
+            if value.shape[:1] != arrays["x"].shape[:1]:
+                raise LrsaError(f"x has {len(arrays['x'])} cases, but {name} is of shape {value.shape}")
         if time is not None:
             arrays["times"] = arrays["times"][:, None]
         mesh, types = (None if given is None else np.asarray(given) for given in (cells, cell_types))
         rows = [{name: value[i] for name, value in arrays.items()} for i in range(len(arrays["x"]))]
-        cases = [PointSet(**row, grid=grid, cells=mesh, cell_types=types) for row in rows]
+        names = self.schema.names
+        cases = [PointSet(**row, grid=grid, cells=mesh, cell_types=types, names=names) for row in rows]
         u = np.stack(self.predict_cases(cases))
         u = u if time is None else u[:, 0]
         return u[0] if np.ndim(x) == 2 else u
@@ -135,6 +140,8 @@ class Surrogate(nn.Module):
     @torch.inference_mode()
     def predict_cases(self, cases: Sequence[PointSet]) -> list[np.ndarray]:
         """The predictions for cases, in one batch, each in the shape of its target."""
+        for i, case in enumerate(cases):
+            case.check_finite(f"case {i}")
         device = self.normaliser.x_shift.device
         batch = self.collate(cases).to(device)
         with autocast(device.type, self.precision):
@@ -164,8 +171,8 @@ class Surrogate(nn.Module):
         x, context = x.to(device), context.to(device)
         f = None if f is None else f.to(device)
         if x.shape[1] <= WHOLE or not streams(self.model):
-            return self(x, f, context)
-        return self.normaliser.targets(stream(self.model, *self.normalise(x, f, context)))
+            return finite(self(x, f, context))
+        return finite(self.normaliser.targets(stream(self.model, *self.normalise(x, f, context))))
 
     def check(self, x: Tensor, f: Tensor | None, context: Context | None = None) -> None:
         """Refuse points that do not fit, saying what differs."""
@@ -185,6 +192,15 @@ class Surrogate(nn.Module):
                 raise LrsaError(
                     f"the surrogate was trained with {wanted} {what}{listed}, but {there} are given"
                 )
+
+
+def finite(u: Tensor) -> Tensor:
+    """A prediction, if it is one."""
+    if not torch.isfinite(u).all():
+        raise Failure(
+            "the prediction is NaN or infinite: the weights are damaged, or the case is far from all training"
+        )
+    return u
 
 
 def requirements(model: nn.Module) -> frozenset[str]:
@@ -214,6 +230,9 @@ def load(run: str | Path, epoch: Epoch = "best") -> Surrogate:
         tensors = load_file(path)
     except (SafetensorError, OSError) as error:
         raise LrsaError(f"{path} is damaged: train again") from error
+    for name, tensor in tensors.items():
+        if tensor.is_floating_point() and not torch.isfinite(tensor).all():
+            raise LrsaError(f"{path} is damaged, or its training failed: {name} is not finite. Train again")
     model = create_model(record.model, **record.options)
     names = ("x_shift", "f_shift", "g_shift", "u_shift", "x_axes")
     try:

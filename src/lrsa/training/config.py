@@ -11,7 +11,7 @@ from typing import Any, get_args
 from lrsa.data.normalise import Coordinates
 from lrsa.data.store import Schema
 from lrsa.errors import LrsaError
-from lrsa.files import atomic
+from lrsa.files import alone, atomic
 from lrsa.surrogate.precision import Precision
 from lrsa.surrogate.record import FILE, FORMAT, naming_damage, read_config
 
@@ -103,6 +103,12 @@ class RunConfig:
     command: str = ""
     versions: Mapping[str, str] = field(default_factory=dict)
 
+    def begin(self, run: Path) -> None:
+        """Save it in a folder that is no run yet, and that no other process makes one of."""
+        with alone(run.resolve()):
+            check_new(run)
+            self.save(run)
+
     def save(self, run: Path) -> None:
         with atomic(run / FILE) as temporary:
             temporary.write_text(json.dumps({"format": FORMAT, **asdict(self)}, indent=1))
@@ -117,6 +123,12 @@ class RunConfig:
                 train=TrainConfig(**values.pop("train")),
                 **values,
             )
+
+
+def check_new(run: Path) -> None:
+    """Refuse a folder that is a run already."""
+    if (run / "config.json").exists():
+        raise LrsaError(f"{run} is a run already. Go on with `lrsa resume {run}`, or name another --out")
 
 
 def versions() -> dict[str, str]:

@@ -18,6 +18,7 @@ from lrsa.data.normalise import Normaliser
 from lrsa.data.prepare import Collator
 from lrsa.data.store import Dataset, Selection, is_path
 from lrsa.errors import LrsaError, nearest
+from lrsa.files import alone
 from lrsa.machine import check_device
 from lrsa.models.create import create_model
 from lrsa.models.matching import matched_width, parameter_count
@@ -30,7 +31,7 @@ from lrsa.surrogate.ranges import Ranges
 from lrsa.surrogate.surrogate import Surrogate, load, requirements
 from lrsa.training.checkpoint import Progress
 from lrsa.training.choose import SIZES, for_data, for_problem
-from lrsa.training.config import DataConfig, RunConfig, TrainConfig, option_names, versions
+from lrsa.training.config import DataConfig, RunConfig, TrainConfig, check_new, option_names, versions
 from lrsa.training.loop import Trainer, case_loss
 from lrsa.training.repeated_layers import checkpoint_blocks, compile_blocks, repeated
 
@@ -105,8 +106,7 @@ def prepare(
     if threads is not None and threads < 1:
         raise LrsaError(f"--threads must be at least 1, not {threads}")
     run = out or Path("runs") / f"{Path(data).stem}-{model}"
-    if (run / "config.json").exists():
-        raise LrsaError(f"{run} is a run already. Go on with `lrsa resume {run}`, or name another --out")
+    check_new(run)
     problem = None if is_path(data) else get(data)
     chosen = problem.scale(scale or "cpu") if problem else None
     if problem is None and scale:
@@ -141,18 +141,18 @@ def prepare(
     settled = {**config.options, **vars(config.train)}
     shown = ", ".join(f"{k} {settled[k]}" for k in (*choice.model, *choice.train))
     console.print(f"{data}: {choice.why}: {shown}")
-    config.save(run)
+    config.begin(run)
     return run
 
 
 def train_run(run: Path) -> Progress:
-    """Train the run of this folder, or go on with it."""
+    """Train the run of this folder, or go on with it; no other process may at the same time."""
     config = RunConfig.load(run)
     if config.threads:
         torch.set_num_threads(config.threads)
-    trainer = trainer_of(run, config)
-    Ranges.of(trainer.cases).save(run)
-    with bar(f"Training {config.model} on {config.schema.name}") as report:
+    with alone(run.resolve()), bar(f"Training {config.model} on {config.schema.name}") as report:
+        trainer = trainer_of(run, config)
+        Ranges.of(trainer.cases).save(run)
         return trainer.train(report)
 
 
