@@ -14,7 +14,7 @@ from torch import Tensor
 
 import lrsa
 from lrsa.attention import Attention, SoftmaxPartial
-from lrsa.chunked import Walk, cut
+from lrsa.chunked import Chunked, cut
 from lrsa.context import Context
 from lrsa.errors import LrsaError
 from lrsa.streaming import encode_streamed
@@ -151,10 +151,20 @@ def test_without_gradients_the_features_are_held_once() -> None:
     """Every block writes over those of the block before, in memory taken at the start."""
     model, points = make_operator(depth=3), make_points(2, 17)
     with torch.no_grad():
-        way = Walk(model, cut(points.x, points.f, None, 4))
-        places = [[h.data_ptr() for h in way.h] for _ in way.blocks()]
-        assert places[0] == places[1] == places[2] == [h.data_ptr() for h in way.h]
-        assert_same(way.project(), model(points.x, points.f))
+        walk = Chunked(model, cut(points.x, points.f, None, 4))
+        places = [[h.data_ptr() for h in walk.h] for _ in walk.blocks()]
+        assert places[0] == places[1] == places[2] == [h.data_ptr() for h in walk.h]
+        assert_same(model.project(torch.cat(walk.h, dim=1)), model(points.x, points.f))
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_points_that_one_chunk_holds_meet_at_once(kind: str) -> None:
+    """On the fast path of the forward pass: the same to the bit."""
+    model, points = make_operator(), make_points(2, 17)
+    arguments = (points.x, points.f, points.context(kind))
+    with torch.no_grad():
+        assert torch.equal(lrsa.stream(model, *arguments, chunk=17), model(*arguments))
+        assert not torch.equal(lrsa.stream(model, *arguments, chunk=16), model(*arguments))
 
 
 @pytest.mark.parametrize("chunk", [4, 100])

@@ -2,7 +2,6 @@
 
 import math
 from collections.abc import Callable
-from dataclasses import dataclass
 from typing import Literal, get_args
 
 import torch
@@ -13,19 +12,10 @@ from lrsa.context import Context
 from lrsa.encoding import PositionalEncoding, TimeEncoding
 from lrsa.errors import LrsaError
 from lrsa.template import GlobalMix, LowRankMix, Partial
+from lrsa.walk import Chunk, State, Walk
 
 Local = Literal["pointwise", "depthwise", "conv"]
 """The point FFN: the paper's, or with a 3 x 3 convolution in front of it (structured grids only)."""
-
-
-@dataclass(frozen=True)
-class State:
-    """A sample, encoded: the processed latents of every block. Decodes at any points."""
-
-    latents: tuple[Tensor, ...]
-    """(B, M, d) for each block."""
-    context: Context
-    """What belongs to the whole sample (time, globals)."""
 
 
 class NeuralOperator(nn.Module):
@@ -90,13 +80,7 @@ class NeuralOperator(nn.Module):
     def encode(self, x: Tensor, f: Tensor | None = None, context: Context | None = None) -> State:
         """Run the operator at these points and keep the latents of every block."""
         self.check_pointwise("encode")
-        context = (context or Context()).normalised()
-        h, kept = self.lift(x, f, context), []
-        for block in self.each_block():
-            latents = block.latents(h, x, context)
-            h = block.update(h, x, context, latents)
-            kept.append(latents)
-        return State(tuple(kept), context.of_sample())
+        return Walk(self, [Chunk(x, f, (context or Context()).normalised())]).encode()
 
     def decode(self, state: State, x: Tensor, f: Tensor | None = None) -> Tensor:
         """u at any points x (B, Q, p), which need features f (B, Q, c) of their own if the model has any."""

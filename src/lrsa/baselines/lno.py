@@ -13,8 +13,9 @@ from lrsa.attention import FFN, Attention, SoftmaxPartial
 from lrsa.context import Context
 from lrsa.errors import LrsaError
 from lrsa.mixers.flare import softmax_partial
-from lrsa.operator import Block, NeuralOperator, State
+from lrsa.operator import Block, NeuralOperator
 from lrsa.template import GlobalMix, LowRankMix
+from lrsa.walk import State
 
 
 class LNO(NeuralOperator):

@@ -16,9 +16,8 @@ from lrsa.data.pointset import PointSet
 from lrsa.data.prepare import Collator
 from lrsa.data.store import Schema
 from lrsa.errors import LrsaError
-from lrsa.operator import NeuralOperator
 from lrsa.registry import create_model
-from lrsa.streaming import stream
+from lrsa.streaming import check_streams, stream
 from lrsa.training.config import RunConfig
 
 WHOLE = 65536
@@ -141,9 +140,7 @@ def requirements(model: nn.Module) -> frozenset[str]:
 def streams(model: nn.Module) -> bool:
     """Whether the model can go through its points in chunks."""
     try:
-        if not isinstance(model, NeuralOperator):
-            return False
-        model.check_pointwise("stream")
+        check_streams(model)
     except LrsaError:
         return False
     return True

@@ -1,0 +1,75 @@
+"""The one walk of points through an operator that halts in every block, where they meet.
+
+Bare `model(x, f)` passes its blocks without a halt. To encode, to stream and to train by chunks is to walk:
+outside of the latents of a block each point is by itself (section 3.2 of the paper), so that one walk
+differs from another only in how points meet: all at once here, in merged partials in `lrsa.chunked`.
+"""
+
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from itertools import islice
+from typing import TYPE_CHECKING
+
+import torch
+from torch import Tensor
+
+from lrsa.context import Context
+
+if TYPE_CHECKING:
+    from lrsa.operator import Block, NeuralOperator
+
+
+@dataclass(frozen=True)
+class State:
+    """A sample, encoded: the processed latents of every block. Decodes at any points."""
+
+    latents: tuple[Tensor, ...]
+    """(B, M, d) for each block."""
+    context: Context
+    """What belongs to the whole sample (time, globals)."""
+
+
+@dataclass(frozen=True)
+class Chunk:
+    """Some of the points of a sample, or all: x (B, n, p), f (B, n, c) and their context."""
+
+    x: Tensor
+    f: Tensor | None
+    context: Context
+
+
+class Walk:
+    """All points at once, as one chunk, with a graph where gradients are asked for."""
+
+    def __init__(self, model: "NeuralOperator", chunks: Sequence[Chunk]) -> None:
+        self.model, self.chunks, self.h = model, chunks, []
+        self.h: list[Tensor] = self.stored(model.lift(c.x, c.f, c.context) for c in chunks)
+        """(B, n, d) features of every chunk, where the walk has come to."""
+
+    def meet(self, block: "Block") -> Tensor:
+        """The processed latents (B, M, d) of all points."""
+        return block.latents(self.h[0], self.chunks[0].x, self.chunks[0].context)
+
+    def stored(self, values: Iterable[Tensor]) -> list[Tensor]:
+        """The next h of every chunk, each made when asked for."""
+        return list(values)
+
+    def blocks(self) -> Iterator[Tensor]:
+        """The latents of each block; h is then that at its entry."""
+        for block in self.model.each_block():
+            latents = self.meet(block)
+            yield latents
+            pairs = zip(self.h, self.chunks, strict=True)
+            self.h = self.stored(block.update(h, c.x, c.context, latents) for h, c in pairs)
+
+    def encode(self) -> State:
+        """The latents of all blocks."""
+        # Not exhausted: behind the latents of the last block nothing is needed.
+        latents = tuple(islice(self.blocks(), len(self.model.blocks)))
+        return State(latents, self.chunks[0].context.of_sample())
+
+    def run(self) -> Tensor:
+        """u (B, N, o) at the end of the walk; h is given up."""
+        for _ in self.blocks():
+            pass
+        return torch.cat([self.model.project(self.h.pop(0)) for _ in self.chunks], dim=1)
