@@ -81,14 +81,6 @@ def test_merging_stays_exact_in_fp32_for_logits_beyond_ten_thousand(seed: int, s
     assert_same(attention(target, source, bias).double(), expected, 1e-6)
 
 
-def test_partials_are_kept_in_fp32_under_autocast() -> None:
-    """Half precision sums over millions of points would lose them."""
-    mixer, points = make_mixer().float(), make_points(1, 9)
-    with torch.autocast("cpu", torch.bfloat16):
-        partial = mixer.partial(features(points).float(), points.x.float(), Context())
-    assert {partial.maximum.dtype, partial.total.dtype, partial.weighted.dtype} == {torch.float32}
-
-
 @given(
     batch=st.integers(1, 3),
     count=st.integers(1, 40),

@@ -9,7 +9,7 @@ from torch import Tensor, nn
 from torch.nn.functional import linear, scaled_dot_product_attention
 
 from lrsa.context import Context
-from lrsa.template import LowRankMix, Partial
+from lrsa.template import LowRankMix, Partial, at_least_float32
 
 
 class LowRankSpatialAttention(LowRankMix["SoftmaxPartial"]):
@@ -102,16 +102,8 @@ class Attention(nn.Module):
         """The numerator and denominator of the softmax over some of the sources, in fp32 at least."""
         query = self.queries(target)
         key, value = self.keys_values(source)
-        scores = query @ key.transpose(-1, -2)  # (B, h, Q, K)
-        scores = scores.to(torch.promote_types(scores.dtype, torch.float32)) * query.shape[-1] ** -0.5
-        if bias is not None:
-            scores = scores + bias
-        # A finite floor: where every source is padding, exp(-inf - maximum) is 0 and not NaN.
-        maximum = scores.detach().amax(-1, keepdim=True).clamp(min=torch.finfo(scores.dtype).min)
-        weights = (scores - maximum).exp()
-        with torch.autocast(weights.device.type, enabled=False):
-            weighted = weights @ value.to(weights.dtype)
-        return SoftmaxPartial(maximum, weights.sum(-1, keepdim=True), weighted, self.join)
+        scores = at_least_float32(query @ key.transpose(-1, -2)) * query.shape[-1] ** -0.5  # (B, h, Q, K)
+        return SoftmaxPartial.of(scores, value, bias, self.join)
 
     def queries(self, target: Tensor) -> Tensor:
         """(B, Q, d) -> (B, h, Q, d_h)."""
@@ -153,6 +145,20 @@ class SoftmaxPartial(Partial):
     """(B, h, M, d_h) Σ exp(s - c) v."""
     join: Callable[[Tensor], Tensor]
     """Heads back to latents."""
+
+    @staticmethod
+    def of(
+        scores: Tensor, value: Tensor, bias: Tensor | None, join: Callable[[Tensor], Tensor]
+    ) -> "SoftmaxPartial":
+        """Scores (B, h, M, N) and values (B, h, N, d_h) at some of the points, bias (B, 1, 1, N)."""
+        scores = at_least_float32(scores)
+        scores = scores if bias is None else scores + bias
+        # A finite floor: where every point is padding, exp(-inf - maximum) is 0 and not NaN.
+        maximum = scores.detach().amax(-1, keepdim=True).clamp(min=torch.finfo(scores.dtype).min)
+        weights = (scores - maximum).exp()
+        with torch.autocast(weights.device.type, enabled=False):
+            weighted = weights @ value.to(weights.dtype)
+        return SoftmaxPartial(maximum, weights.sum(-1, keepdim=True), weighted, join)
 
     def merge(self, other: Self) -> Self:
         maximum = torch.maximum(self.maximum, other.maximum)

@@ -12,9 +12,8 @@ from torch.nn.functional import gelu
 from lrsa.attention import FFN, Attention, SoftmaxPartial
 from lrsa.context import Context
 from lrsa.errors import LrsaError
-from lrsa.mixers.flare import softmax_partial
 from lrsa.operator import Block, NeuralOperator
-from lrsa.template import GlobalMix, LowRankMix
+from lrsa.template import GlobalMix, LowRankMix, at_least_float32
 from lrsa.walk import State
 
 
@@ -115,7 +114,9 @@ class TiedLatents(LowRankMix[SoftmaxPartial]):
     def partial(self, h: Tensor, x: Tensor, context: Context) -> SoftmaxPartial:
         """The same softmax over some of the points."""
         scores, values = h[..., : self.rank].transpose(1, 2)[:, None], h[:, None, :, self.rank :]
-        return softmax_partial(scores, values, context.log_measure(h.dtype), lambda z: z[:, 0].to(h.dtype))
+        scores = at_least_float32(scores)
+        bias = context.log_measure(scores.dtype)
+        return SoftmaxPartial.of(scores, values, bias, lambda z: z[:, 0].to(h.dtype))
 
     def process(self, latents: Tensor) -> Tensor:
         """(B, M, d) -> (B, M, d)."""

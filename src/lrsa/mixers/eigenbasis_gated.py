@@ -14,12 +14,11 @@ from lrsa.mixers.transolver import (
     GRID_CLAMP,
     GridConv,
     HeadSoftmax,
-    at_least_float32,
     head_width,
     join_heads,
     split_heads,
 )
-from lrsa.template import GlobalMix, LowRankMix, Partial
+from lrsa.template import GlobalMix, LowRankMix, Partial, at_least_float32
 
 
 class GatedEigenbasis(LowRankMix["SpectrumPartial"]):

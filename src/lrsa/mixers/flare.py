@@ -1,7 +1,5 @@
 """FLARE: two tied attentions without a latent mixer, the symmetric corner of LRSA (arXiv 2508.12594)."""
 
-from collections.abc import Callable
-
 import torch
 from torch import Tensor, nn
 from torch.nn.functional import gelu, scaled_dot_product_attention
@@ -61,7 +59,7 @@ class FlareAttention(LowRankMix[SoftmaxPartial]):
     def partial(self, h: Tensor, x: Tensor, context: Context) -> SoftmaxPartial:
         """The same attention over some of the points."""
         scores = self.queries(h) @ self.keys(h).transpose(-1, -2)
-        return softmax_partial(scores, self._split(self.value(h)), context.log_measure(h.dtype), _join)
+        return SoftmaxPartial.of(scores, self._split(self.value(h)), context.log_measure(h.dtype), _join)
 
     def process(self, latents: Tensor) -> Tensor:
         """G = I."""
@@ -126,19 +124,6 @@ class ResidualMLP(nn.Module):
         for layer in self.middle:
             v = v + gelu(layer(v), approximate="tanh")
         return self.last(v) + v if self.output_residual else self.last(v)
-
-
-def softmax_partial(
-    scores: Tensor, value: Tensor, bias: Tensor | None, join: Callable[[Tensor], Tensor]
-) -> SoftmaxPartial:
-    """Softmax of scores (B, h, M, N) over some points with values (B, h, N, d_h), in fp32 at least."""
-    scores = scores.to(torch.promote_types(scores.dtype, torch.float32))
-    if bias is not None:
-        scores = scores + bias
-    # A finite floor: where every point is padding, exp(-inf - maximum) is 0 and not NaN.
-    maximum = scores.detach().amax(-1, keepdim=True).clamp(min=torch.finfo(scores.dtype).min)
-    weights = (scores - maximum).exp()
-    return SoftmaxPartial(maximum, weights.sum(-1, keepdim=True), weights @ value.to(weights.dtype), join)
 
 
 def _join(values: Tensor) -> Tensor:

@@ -12,7 +12,7 @@ from torch.nn.functional import layer_norm
 
 from lrsa.context import Context
 from lrsa.errors import LrsaError
-from lrsa.template import LowRankMix, Partial
+from lrsa.template import LowRankMix, Partial, at_least_float32
 
 
 class GalerkinAttention(LowRankMix["GalerkinPartial"]):
@@ -52,7 +52,8 @@ class GalerkinAttention(LowRankMix["GalerkinPartial"]):
         dtype, measure = torch.promote_types(h.dtype, torch.float32), context.measure()
         weight = h.new_ones(h.shape[:2], dtype=dtype) if measure is None else measure.to(dtype)
         key = key.to(dtype) if measure is None else key.to(dtype) * weight[:, None, :, None]
-        return GalerkinPartial(key.transpose(-1, -2) @ value.to(dtype), weight.sum(1)[:, None, None, None])
+        moment = at_least_float32(key.transpose(-1, -2) @ value.to(dtype))
+        return GalerkinPartial(moment, weight.sum(1)[:, None, None, None])
 
     def process(self, latents: Tensor) -> Tensor:
         """G = I."""

@@ -13,7 +13,7 @@ from torch.nn.functional import linear, scaled_dot_product_attention
 
 from lrsa.context import Context
 from lrsa.errors import LrsaError
-from lrsa.template import GlobalMix, LowRankMix, Partial
+from lrsa.template import GlobalMix, LowRankMix, Partial, at_least_float32
 
 GRID_CLAMP = (0.1, 5.0)
 """Range of the temperatures of the models on structured grids."""
@@ -195,8 +195,3 @@ def split_heads(values: Tensor, heads: int) -> Tensor:
 def join_heads(values: Tensor) -> Tensor:
     """(B, h, N, d_h) -> (B, N, d)."""
     return values.transpose(1, 2).flatten(2)
-
-
-def at_least_float32(values: Tensor) -> Tensor:
-    """Sums over many points are kept, merged and divided in fp32 or better."""
-    return values.to(torch.promote_types(values.dtype, torch.float32))
