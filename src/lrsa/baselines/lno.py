@@ -11,7 +11,6 @@ from torch.nn.functional import gelu
 
 from lrsa.attention import FFN, Attention, SoftmaxPartial
 from lrsa.context import Context
-from lrsa.errors import LrsaError
 from lrsa.operator import Block, NeuralOperator
 from lrsa.template import GlobalMix, LowRankMix, at_least_float32
 from lrsa.walk import State
@@ -99,8 +98,6 @@ class TiedLatents(LowRankMix[SoftmaxPartial]):
 
     def __init__(self, width: int, depth: int, heads: int, rank: int) -> None:
         super().__init__()
-        if width % heads:
-            raise LrsaError(f"width {width} is not a multiple of heads {heads}")
         self.rank = rank
         self.transformer = nn.Sequential(*(LatentBlock(width, heads, 2 * width) for _ in range(depth)))
 

@@ -9,7 +9,6 @@ from torch import Tensor, nn
 from lrsa.attention import FFN, Attention, SoftmaxPartial
 from lrsa.baselines.lno import LatentBlock, OnlyMix
 from lrsa.context import Context
-from lrsa.errors import LrsaError
 from lrsa.operator import NeuralOperator
 from lrsa.template import LowRankMix
 
@@ -71,8 +70,6 @@ class LatentBackbone(LowRankMix[SoftmaxPartial]):
 
     def __init__(self, width: int, depth: int, heads: int, rank: int, hidden: int) -> None:
         super().__init__()
-        if width % heads:
-            raise LrsaError(f"width {width} is not a multiple of heads {heads}")
         self.latents = nn.Parameter(0.02 * torch.randn(rank, width))  # P
         self.norm_latents, self.norm_input = nn.LayerNorm(width), nn.LayerNorm(width)
         self.encoder = Attention(width, heads)

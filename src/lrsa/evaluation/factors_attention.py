@@ -10,7 +10,7 @@ import torch
 from torch import Tensor
 from torch.nn.functional import instance_norm
 
-from lrsa.attention import Attention, LowRankSpatialAttention
+from lrsa.attention import Attention, LowRankSpatialAttention, split_heads
 from lrsa.baselines.lno import TiedLatents
 from lrsa.baselines.perceiver_io import LatentBackbone
 from lrsa.context import Context
@@ -19,7 +19,7 @@ from lrsa.mixers.factformer import AxisKernel, FactorisedAttention, rotate
 from lrsa.mixers.flare import FlareAttention
 from lrsa.mixers.galerkin import GalerkinAttention
 from lrsa.mixers.linear_no import GridLinearAttention, LinearAttention
-from lrsa.mixers.transolver import GridPhysicsAttention, PhysicsAttention, SliceTokens, split_heads
+from lrsa.mixers.transolver import GridPhysicsAttention, PhysicsAttention, SliceTokens
 from lrsa.mixers.transolver_plus import EideticAttention
 
 

@@ -3,13 +3,13 @@
 import torch
 from torch import Tensor, nn
 
+from lrsa.attention import split_heads
 from lrsa.context import Context
 from lrsa.evaluation.lowrank import Factors, OnGrid, factors_of, measured
 from lrsa.mixers.eigenbasis import EigenbasisMix
 from lrsa.mixers.eigenbasis_gated import GatedEigenbasis, GatedSpectrum, GridGatedEigenbasis
 from lrsa.mixers.factorised_fourier import FactorisedConvolution, FactorisedFourierMix
 from lrsa.mixers.fourier import FourierMix, SpectralConvolution, full_grid
-from lrsa.mixers.transolver import split_heads
 
 
 @factors_of.register

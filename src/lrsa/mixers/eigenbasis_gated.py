@@ -8,16 +8,10 @@ import torch
 from torch import Tensor, nn
 from torch.nn.functional import linear, normalize
 
+from lrsa.attention import head_width, join_heads, split_heads
 from lrsa.context import Context
 from lrsa.errors import LrsaError
-from lrsa.mixers.transolver import (
-    GRID_CLAMP,
-    GridConv,
-    HeadSoftmax,
-    head_width,
-    join_heads,
-    split_heads,
-)
+from lrsa.mixers.transolver import GRID_CLAMP, GridConv, HeadSoftmax
 from lrsa.template import GlobalMix, LowRankMix, Partial, at_least_float32
 
 

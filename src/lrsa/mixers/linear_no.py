@@ -4,9 +4,9 @@ import torch
 from torch import Tensor, nn
 from torch.nn.functional import scaled_dot_product_attention
 
-from lrsa.attention import SoftmaxPartial
+from lrsa.attention import SoftmaxPartial, head_width, join_heads, split_heads
 from lrsa.context import Context
-from lrsa.mixers.transolver import GridConv, head_width, join_heads, split_heads
+from lrsa.mixers.transolver import GridConv
 from lrsa.template import GlobalMix, LowRankMix, at_least_float32
 
 

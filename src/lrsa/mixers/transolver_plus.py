@@ -3,9 +3,10 @@
 import torch
 from torch import Tensor, nn
 
+from lrsa.attention import head_width, split_heads
 from lrsa.context import Context
 from lrsa.errors import LrsaError
-from lrsa.mixers.transolver import SlicePartial, SliceTokens, head_width, split_heads
+from lrsa.mixers.transolver import SlicePartial, SliceTokens
 from lrsa.template import LowRankMix
 
 
