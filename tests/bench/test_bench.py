@@ -18,7 +18,8 @@ from torch.nn.attention import SDPBackend, sdpa_kernel
 from torch.overrides import TorchFunctionMode
 from torch.utils.flop_counter import FlopCounterMode
 
-from lrsa.bench.flops import attention_flops, forward_flops, fourier_flops
+from lrsa.analysis.cost import attention_flops, cost_split, fourier_flops
+from lrsa.bench.flops import forward_flops
 from lrsa.bench.memory import Probe, _two_steps, probe
 from lrsa.bench.results import BARS, Results, Row
 from lrsa.bench.run import Plan, _measure, run_bench, save
@@ -92,6 +93,19 @@ def test_a_model_with_attention_costs_the_same_by_kernel_and_written_out() -> No
     assert by_kernel == written_out
     assert none == []
     assert all(parameter.requires_grad for parameter in model.parameters())
+
+
+@pytest.mark.parametrize("name", ["lrsa", "backbone-fno", "backbone-norm"])
+def test_the_parts_of_a_pass_are_counted_as_the_whole(name: str) -> None:
+    """Kernels of attention, transforms and complex products alike; with and without latents."""
+    entrant = Entrant("", name, SMALL)
+    model = entrant.build(TINY)
+    batch = entrant.batch(TINY, model)
+    whole, _ = forward_flops(model, batch)
+    layers = [block.mix for block in model.requires_grad_(False).blocks]
+    parts = cost_split(model, layers, batch.x, batch.f, batch.context)
+    assert sum(part.flops for part in parts) == whole
+    assert {part.step for part in parts} >= {"lift", "FFN", "head"}
 
 
 def test_operations_of_lrsa_by_hand() -> None:

@@ -300,9 +300,10 @@ def test_a_wrong_number_of_features_is_refused_with_the_numbers() -> None:
         model.decode(model.encode(points.x, points.f), points.x)
 
 
-def test_a_width_that_heads_do_not_divide_is_refused_with_the_numbers() -> None:
-    with pytest.raises(LrsaError, match="width 16 is not a multiple of heads 3"):
-        make_operator(heads=3)
+@pytest.mark.parametrize("heads", [3, 32, 0, -4])
+def test_a_width_that_heads_do_not_divide_is_refused_with_the_numbers(heads: int) -> None:
+    with pytest.raises(LrsaError, match=f"width 16 is not a multiple of heads {heads}"):
+        make_operator(heads=heads)
 
 
 # --- helpers -------------------------------------------------------------------------------------------

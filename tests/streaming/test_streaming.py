@@ -16,8 +16,8 @@ import lrsa
 from lrsa.context import Context
 from lrsa.errors import LrsaError
 from lrsa.models.attention import Attention, SoftmaxPartial
+from lrsa.streaming.chunks import Chunked, cut
 from lrsa.streaming.stream import encode_streamed
-from lrsa.streaming.walk import Walk, cut
 
 
 @ablations
@@ -79,14 +79,6 @@ def test_merging_stays_exact_in_fp32_for_logits_beyond_ten_thousand(seed: int, s
     assert size < 200 or float(scores.abs().nan_to_num(posinf=0).amax()) > 1e4
     assert_same(actual.double(), expected, 1e-6)
     assert_same(attention(target, source, bias).double(), expected, 1e-6)
-
-
-def test_partials_are_kept_in_fp32_under_autocast() -> None:
-    """Half precision sums over millions of points would lose them."""
-    mixer, points = make_mixer().float(), make_points(1, 9)
-    with torch.autocast("cpu", torch.bfloat16):
-        partial = mixer.partial(features(points).float(), points.x.float(), Context())
-    assert {partial.maximum.dtype, partial.total.dtype, partial.weighted.dtype} == {torch.float32}
 
 
 @given(
@@ -151,10 +143,20 @@ def test_without_gradients_the_features_are_held_once() -> None:
     """Every block writes over those of the block before, in memory taken at the start."""
     model, points = make_operator(depth=3), make_points(2, 17)
     with torch.no_grad():
-        way = Walk(model, cut(points.x, points.f, None, 4))
-        places = [[h.data_ptr() for h in way.h] for _ in way.blocks()]
-        assert places[0] == places[1] == places[2] == [h.data_ptr() for h in way.h]
-        assert_same(way.project(), model(points.x, points.f))
+        walk = Chunked(model, cut(points.x, points.f, None, 4))
+        places = [[h.data_ptr() for h in walk.h] for _ in walk.blocks()]
+        assert places[0] == places[1] == places[2] == [h.data_ptr() for h in walk.h]
+        assert_same(model.project(torch.cat(walk.h, dim=1)), model(points.x, points.f))
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_points_that_one_chunk_holds_meet_at_once(kind: str) -> None:
+    """On the fast path of the forward pass: the same to the bit."""
+    model, points = make_operator(), make_points(2, 17)
+    arguments = (points.x, points.f, points.context(kind))
+    with torch.no_grad():
+        assert torch.equal(lrsa.stream(model, *arguments, chunk=17), model(*arguments))
+        assert not torch.equal(lrsa.stream(model, *arguments, chunk=16), model(*arguments))
 
 
 @pytest.mark.parametrize("chunk", [4, 100])

@@ -12,14 +12,14 @@ from torch.nn.functional import instance_norm
 
 from lrsa.analysis.lowrank import Factors, factors_of, measured
 from lrsa.context import Context
-from lrsa.models.attention import Attention, LowRankSpatialAttention
+from lrsa.models.attention import Attention, LowRankSpatialAttention, split_heads
 from lrsa.models.baselines.lno import TiedLatents
 from lrsa.models.baselines.perceiver_io import LatentBackbone
 from lrsa.models.mixers.factformer import AxisKernel, FactorisedAttention, rotate
 from lrsa.models.mixers.flare import FlareAttention
 from lrsa.models.mixers.galerkin import GalerkinAttention
 from lrsa.models.mixers.linear_no import GridLinearAttention, LinearAttention
-from lrsa.models.mixers.transolver import GridPhysicsAttention, PhysicsAttention, SliceTokens, split_heads
+from lrsa.models.mixers.transolver import GridPhysicsAttention, PhysicsAttention, SliceTokens
 from lrsa.models.mixers.transolver_plus import EideticAttention
 
 

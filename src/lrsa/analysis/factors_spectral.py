@@ -5,11 +5,11 @@ from torch import Tensor, nn
 
 from lrsa.analysis.lowrank import Factors, OnGrid, factors_of, measured
 from lrsa.context import Context
+from lrsa.models.attention import split_heads
 from lrsa.models.mixers.eigenbasis import EigenbasisMix
 from lrsa.models.mixers.eigenbasis_gated import GatedEigenbasis, GatedSpectrum, GridGatedEigenbasis
 from lrsa.models.mixers.factorised_fourier import FactorisedConvolution, FactorisedFourierMix
 from lrsa.models.mixers.fourier import FourierMix, SpectralConvolution, full_grid
-from lrsa.models.mixers.transolver import split_heads
 
 
 @factors_of.register

@@ -9,7 +9,8 @@ from torch import Tensor, nn
 from torch.nn.functional import linear, scaled_dot_product_attention
 
 from lrsa.context import Context
-from lrsa.models.template import LowRankMix, Partial
+from lrsa.errors import LrsaError
+from lrsa.models.template import LowRankMix, Partial, at_least_float32
 
 
 class LowRankSpatialAttention(LowRankMix["SoftmaxPartial"]):
@@ -82,12 +83,12 @@ class Attention(nn.Module):
 
     def __init__(self, width: int, heads: int, qk_norm: bool = False, own_query: bool = True) -> None:
         super().__init__()
-        self.heads = heads
+        self.heads, inner = heads, head_width(width, heads)
         self.query = nn.Linear(width, width) if own_query else None
         self.key_value = nn.Linear(width, 2 * width)
         self.output = nn.Linear(width, width)
-        self.norm_query = nn.LayerNorm(width // heads) if qk_norm and own_query else nn.Identity()
-        self.norm_key = nn.LayerNorm(width // heads) if qk_norm else nn.Identity()
+        self.norm_query = nn.LayerNorm(inner) if qk_norm and own_query else nn.Identity()
+        self.norm_key = nn.LayerNorm(inner) if qk_norm else nn.Identity()
 
     def forward(self, target: Tensor, source: Tensor, bias: Tensor | None = None) -> Tensor:
         """Each of target (B, Q, d) reads from all of source (B, K, d); bias (B, 1, 1, K) -> (B, Q, d)."""
@@ -102,40 +103,28 @@ class Attention(nn.Module):
         """The numerator and denominator of the softmax over some of the sources, in fp32 at least."""
         query = self.queries(target)
         key, value = self.keys_values(source)
-        scores = query @ key.transpose(-1, -2)  # (B, h, Q, K)
-        scores = scores.to(torch.promote_types(scores.dtype, torch.float32)) * query.shape[-1] ** -0.5
-        if bias is not None:
-            scores = scores + bias
-        # A finite floor: where every source is padding, exp(-inf - maximum) is 0 and not NaN.
-        maximum = scores.detach().amax(-1, keepdim=True).clamp(min=torch.finfo(scores.dtype).min)
-        weights = (scores - maximum).exp()
-        with torch.autocast(weights.device.type, enabled=False):
-            weighted = weights @ value.to(weights.dtype)
-        return SoftmaxPartial(maximum, weights.sum(-1, keepdim=True), weighted, self.join)
+        scores = at_least_float32(query @ key.transpose(-1, -2)) * query.shape[-1] ** -0.5  # (B, h, Q, K)
+        return SoftmaxPartial.of(scores, value, bias, self.join)
 
     def queries(self, target: Tensor) -> Tensor:
         """(B, Q, d) -> (B, h, Q, d_h)."""
         assert self.query is not None
-        return self.norm_query(self._heads(self.query(target)))
+        return self.norm_query(split_heads(self.query(target), self.heads))
 
     def keys(self, source: Tensor) -> Tensor:
         """(B, K, d) -> (B, h, K, d_h), without the values."""
         width = self.key_value.in_features
-        return self.norm_key(
-            self._heads(linear(source, self.key_value.weight[:width], self.key_value.bias[:width]))
-        )
+        key = linear(source, self.key_value.weight[:width], self.key_value.bias[:width])
+        return self.norm_key(split_heads(key, self.heads))
 
     def keys_values(self, source: Tensor) -> tuple[Tensor, Tensor]:
         """(B, K, d) -> keys and values, each (B, h, K, d_h)."""
         key, value = self.key_value(source).chunk(2, dim=-1)
-        return self.norm_key(self._heads(key)), self._heads(value)
+        return self.norm_key(split_heads(key, self.heads)), split_heads(value, self.heads)
 
     def join(self, values: Tensor) -> Tensor:
         """(B, h, Q, d_h) -> (B, Q, d) through W_O."""
-        return self.output(values.transpose(1, 2).flatten(2).to(self.output.weight.dtype))
-
-    def _heads(self, values: Tensor) -> Tensor:
-        return values.unflatten(-1, (self.heads, -1)).transpose(1, 2)
+        return self.output(join_heads(values).to(self.output.weight.dtype))
 
 
 @dataclass(frozen=True)
@@ -153,6 +142,20 @@ class SoftmaxPartial(Partial):
     """(B, h, M, d_h) Σ exp(s - c) v."""
     join: Callable[[Tensor], Tensor]
     """Heads back to latents."""
+
+    @staticmethod
+    def of(
+        scores: Tensor, value: Tensor, bias: Tensor | None, join: Callable[[Tensor], Tensor]
+    ) -> "SoftmaxPartial":
+        """Scores (B, h, M, N) and values (B, h, N, d_h) at some of the points, bias (B, 1, 1, N)."""
+        scores = at_least_float32(scores)
+        scores = scores if bias is None else scores + bias
+        # A finite floor: where every point is padding, exp(-inf - maximum) is 0 and not NaN.
+        maximum = scores.detach().amax(-1, keepdim=True).clamp(min=torch.finfo(scores.dtype).min)
+        weights = (scores - maximum).exp()
+        with torch.autocast(weights.device.type, enabled=False):
+            weighted = weights @ value.to(weights.dtype)
+        return SoftmaxPartial(maximum, weights.sum(-1, keepdim=True), weighted, join)
 
     def merge(self, other: Self) -> Self:
         maximum = torch.maximum(self.maximum, other.maximum)
@@ -173,3 +176,20 @@ class FFN(nn.Sequential):
 
     def __init__(self, width: int, hidden: int, out: int | None = None) -> None:
         super().__init__(nn.Linear(width, hidden), nn.GELU(), nn.Linear(hidden, out or width))
+
+
+def head_width(width: int, heads: int) -> int:
+    """d_h = d / h, or a clear refusal."""
+    if heads < 1 or width % heads:
+        raise LrsaError(f"width {width} is not a multiple of heads {heads}")
+    return width // heads
+
+
+def split_heads(values: Tensor, heads: int) -> Tensor:
+    """(B, N, d) -> (B, h, N, d_h), a view."""
+    return values.unflatten(-1, (heads, -1)).transpose(1, 2)
+
+
+def join_heads(values: Tensor) -> Tensor:
+    """(B, h, N, d_h) -> (B, N, d)."""
+    return values.transpose(1, 2).flatten(2)

@@ -180,8 +180,6 @@ class LRSA(NeuralOperator):
         qk_norm: bool = False,
         time: bool = False,
     ) -> None:
-        if width % heads:
-            raise LrsaError(f"width {width} is not a multiple of heads {heads}")
         hidden = ffn_hidden or width
 
         def mixer() -> LowRankSpatialAttention:

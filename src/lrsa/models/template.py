@@ -3,6 +3,7 @@
 from abc import ABC, abstractmethod
 from typing import Any, ClassVar, Generic, Self, TypeVar
 
+import torch
 from torch import Tensor, nn
 
 from lrsa.context import Context
@@ -33,6 +34,11 @@ class Partial(ABC):
     @abstractmethod
     def finish(self) -> Tensor:
         """The latents (B, M, d) of all points merged so far."""
+
+
+def at_least_float32(values: Tensor) -> Tensor:
+    """Sums over many points are kept, merged and divided in fp32 or better, whatever made them."""
+    return values.to(torch.promote_types(values.dtype, torch.float32))
 
 
 P = TypeVar("P", bound=Partial)

@@ -10,23 +10,30 @@ computed, forgotten and computed again: the backward pass goes through a block i
 and the gradients of the parameters are summed on the way.
 """
 
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import replace
+from functools import partial as bound
 from typing import Any
 
 import torch
-from torch import Tensor
+from torch import Tensor, nn
 from torch.autograd.function import once_differentiable
 
+from lrsa.context import Context
 from lrsa.models.operator import Block, NeuralOperator
 from lrsa.models.template import Partial
-from lrsa.streaming.walk import Chunk, Walk, alike, holding, merged, tensors_of
+from lrsa.streaming.chunks import Chunked, copied, merged
+from lrsa.streaming.walk import Chunk
 
 
 def apply_chunked(model: NeuralOperator, chunks: Sequence[Chunk]) -> Tensor:
     """u (B, N, o), differentiable. For the backward pass h (B, N, d) is kept at the entry of each block."""
-    tensors = [t for c in chunks for t in c.tensors()]
-    return _Chunked.apply(model, chunks, *tensors, *model.parameters())  # pyright: ignore[reportReturnType]
+    return _Chunked.apply(model, chunks, *inputs_of(model, chunks))  # pyright: ignore[reportReturnType]
+
+
+def inputs_of(model: NeuralOperator, chunks: Sequence[Chunk]) -> list[Tensor]:
+    """The tensors of every chunk, then the parameters."""
+    return [*(t for c in chunks for t in _tensors(c)), *model.parameters()]
 
 
 class _Chunked(torch.autograd.Function):
@@ -34,42 +41,58 @@ class _Chunked(torch.autograd.Function):
 
     @staticmethod
     def forward(ctx: Any, model: NeuralOperator, chunks: Sequence[Chunk], *inputs: Tensor) -> Tensor:
-        ctx.model, ctx.chunks, ctx.precision = model, chunks, _Precision.now(inputs[0].device.type)
-        entries: list[Tensor] = []
-        ctx.partials = []
-        with ctx.precision.again():
-            way = Walk(model, chunks, keep=True)
-            for _ in way.blocks():
-                entries += way.h
-                ctx.partials.append(way.partials)
-            u = way.project()
+        kind = inputs[0].device.type
+        dtype, enabled = torch.get_autocast_dtype(kind), torch.is_autocast_enabled(kind)
+        # Without the cache of cast weights: those cast without a graph would have no gradient.
+        precision = bound(torch.autocast, kind, dtype, enabled, cache_enabled=False)
+        with precision():
+            walk = _Recorded(model, chunks)
+            u = walk.run()
+        ctx.model, ctx.chunks, ctx.precision, ctx.partials = model, chunks, precision, walk.kept
         # The inputs are saved too: torch then notices a change of them before the backward pass.
-        ctx.save_for_backward(*entries, *inputs)
+        ctx.save_for_backward(*walk.entries, *inputs)
         return u
 
     @staticmethod
     @once_differentiable
     def backward(ctx: Any, *gradients: Tensor) -> tuple[Tensor | None, ...]:  # pyright: ignore[reportIncompatibleMethodOverride]
         entries, count = ctx.saved_tensors, len(ctx.chunks)
-        blocks = ctx.model.each_block()
-        back = _Backward(ctx.model, ctx.chunks)
-        sizes = [c.x.shape[1] for c in ctx.chunks]
-        g: Sequence[Tensor] = gradients[0].split(sizes, dim=1)
-        with torch.enable_grad(), ctx.precision.again():
-            for depth in reversed(range(len(blocks))):
+        back = _Backward(ctx.model, [_leaves(c) for c in ctx.chunks])
+        g: Sequence[Tensor] = gradients[0].split([c.x.shape[1] for c in ctx.chunks], dim=1)
+        with torch.enable_grad(), ctx.precision():
+            leave: Callable[[Tensor], Tensor] = ctx.model.project
+            for depth, block in reversed(list(enumerate(ctx.model.each_block()))):
                 h = entries[depth * count : (depth + 1) * count]
-                leave = ctx.model.project if depth == len(blocks) - 1 else _same
-                g = back.through_block(blocks[depth], leave, h, ctx.partials[depth], g)
+                g = back.through_block(block, leave, h, ctx.partials[depth], g)
+                leave = nn.Identity()
             back.through_lift(g)
-        return None, None, *back.gradients()
+        return None, None, *(back.sums.get(t) for t in inputs_of(ctx.model, back.chunks))
+
+
+class _Recorded(Chunked):
+    """The same walk, which leaves every h as it is and keeps what the backward pass starts from."""
+
+    def __init__(self, model: NeuralOperator, chunks: Sequence[Chunk]) -> None:
+        super().__init__(model, chunks)
+        self.entries: list[Tensor] = []
+        """h of every chunk at the entry of each block."""
+        self.kept: list[list[Partial]] = []
+        """The partial of every chunk, block by block."""
+
+    def meet(self, block: Block) -> Tensor:
+        self.entries += self.h
+        self.kept.append(_side_by_side(self.partials(block), len(self.chunks)))
+        return merged(block, self.kept[-1])
+
+    def stored(self, values: Iterable[Tensor]) -> list[Tensor]:
+        return copied(values, [], self.chunks)
 
 
 class _Backward:
     """One backward pass, and the gradients that it has summed so far."""
 
     def __init__(self, model: NeuralOperator, chunks: Sequence[Chunk]) -> None:
-        self.model, self.chunks = model, [c.leaves() for c in chunks]
-        self.parameters = list(model.parameters())
+        self.model, self.chunks = model, chunks
         self.sums: dict[Tensor, Tensor] = {}
         self.room: list[Tensor] = []
 
@@ -82,22 +105,26 @@ class _Backward:
         behind: Sequence[Tensor],
     ) -> list[Tensor]:
         """The gradients of the chunks h at the entry of a block, from those behind it and `leave`."""
-        g = self._room(h)
-        sources = [{k: t.detach().requires_grad_() for k, t in tensors_of(p).items()} for p in partials]
-        latents = merged(block, map(holding, partials, sources))
+        sources = [{k: t.detach().requires_grad_() for k, t in _fields(p).items()} for p in partials]
+        latents = merged(block, map(_holding, partials, sources))
         given = latents.detach().requires_grad_()
         total = torch.zeros_like(given)
-        for i, c in enumerate(self.chunks):
-            entry = h[i].detach().requires_grad_()
-            out = leave(block.update(entry, c.x, c.context, given))
-            direct, more = self._pull(c, [out], [behind[i]], [entry, given])
-            g[i].copy_(direct)
-            total += more
+
+        def update() -> Iterator[Tensor]:
+            for i, c in enumerate(self.chunks):
+                entry = h[i].detach().requires_grad_()
+                out = leave(block.update(entry, c.x, c.context, given))
+                direct, more = self._pull(c, [out], [behind[i]], [entry, given])
+                total.add_(more)
+                yield direct
+
+        # In the memory of the block before, of which a chunk is read before it is written.
+        g = self.room = copied(update(), self.room, self.chunks)
         leaves = [t for source in sources for t in source.values()]
         wanted = dict(zip(leaves, self._pull(None, [latents], [total], leaves), strict=True))
         for i, c in enumerate(self.chunks):
             entry = h[i].detach().requires_grad_()
-            made = tensors_of(block.partial(entry, c.x, c.context))
+            made = _fields(block.partial(entry, c.x, c.context))
             # What is constant by design (the maximum of a softmax) has no graph and needs no gradient.
             names = [name for name, tensor in made.items() if tensor.requires_grad]
             gradients = [wanted[sources[i][name]] for name in names]
@@ -112,21 +139,11 @@ class _Backward:
             if h.requires_grad:
                 self._pull(c, [h], [gradient], [])
 
-    def gradients(self) -> list[Tensor | None]:
-        """Of the tensors of every chunk, then of the parameters."""
-        return [self.sums.get(t) for t in (*(t for c in self.chunks for t in c.tensors()), *self.parameters)]
-
-    def _room(self, h: Sequence[Tensor]) -> list[Tensor]:
-        """Memory for gradients of h: that of the block before, which is read chunk by chunk ahead of it."""
-        if not self.room or not alike(self.room[0], h[0]):
-            self.room = [torch.empty_like(t) for t in h]
-        return self.room
-
     def _pull(
         self, chunk: Chunk | None, outputs: list[Tensor], gradients: list[Tensor], inputs: list[Tensor]
     ) -> list[Tensor]:
         """The gradients of the inputs; those of the parameters and of the chunk are added to the sums."""
-        others = [*self.parameters, *([] if chunk is None else chunk.tensors())]
+        others = inputs_of(self.model, [] if chunk is None else [chunk])
         others = [t for t in others if t.requires_grad]
         found = torch.autograd.grad(outputs, [*inputs, *others], gradients, allow_unused=True)
         for tensor, more in zip(others, found[len(inputs) :], strict=True):
@@ -137,22 +154,36 @@ class _Backward:
         return [torch.zeros_like(t) if more is None else more for t, more in zip(inputs, found, strict=False)]
 
 
-@dataclass(frozen=True)
-class _Precision:
-    """The autocast of the forward pass, for what is computed again later."""
-
-    device: str
-    dtype: torch.dtype
-    enabled: bool
-
-    @staticmethod
-    def now(device: str) -> "_Precision":
-        return _Precision(device, torch.get_autocast_dtype(device), torch.is_autocast_enabled(device))
-
-    def again(self) -> torch.autocast:
-        # Without the cache of cast weights: those cast without a graph would have no gradient.
-        return torch.autocast(self.device, self.dtype, self.enabled, cache_enabled=False)
+def _side_by_side(partials: Iterable[Partial], count: int) -> list[Partial]:
+    """Each in its part of memory that is taken at once, as `copied` does it."""
+    room: dict[str, Tensor] = {}
+    kept: list[Partial] = []
+    for i, partial in enumerate(partials):
+        room = room or {name: t.new_empty(count, *t.shape) for name, t in _fields(partial).items()}
+        for name, value in _fields(partial).items():
+            room[name][i] = value
+        kept.append(_holding(partial, {name: values[i] for name, values in room.items()}))
+    return kept
 
 
-def _same(h: Tensor) -> Tensor:
-    return h
+def _tensors(chunk: Chunk) -> list[Tensor]:
+    return [*_fields(chunk).values(), *_fields(chunk.context).values()]
+
+
+def _leaves(chunk: Chunk) -> Chunk:
+    """The same values cut off from what made them, asking for gradients where these did."""
+    own, context = (
+        {name: t.detach().requires_grad_(t.requires_grad) for name, t in _fields(part).items()}
+        for part in (chunk, chunk.context)
+    )
+    return replace(chunk, context=replace(chunk.context, **context), **own)
+
+
+def _fields(part: Partial | Chunk | Context) -> dict[str, Tensor]:
+    """Those of a dataclass that are tensors."""
+    return {name: value for name, value in vars(part).items() if isinstance(value, Tensor)}
+
+
+def _holding(partial: Any, tensors: dict[str, Tensor]) -> Any:
+    """The same partial with other tensors; every partial is a dataclass."""
+    return replace(partial, **tensors)

@@ -1,6 +1,6 @@
 """Exact inference and training at any number of points in bounded memory."""
 
-from itertools import islice
+from collections.abc import Sequence
 
 import torch
 from torch import Tensor, nn
@@ -8,8 +8,9 @@ from torch import Tensor, nn
 from lrsa.context import Context
 from lrsa.errors import LrsaError
 from lrsa.models.operator import NeuralOperator, State
-from lrsa.streaming.gradient import apply_chunked
-from lrsa.streaming.walk import Walk, cut
+from lrsa.streaming.chunks import Chunked, cut
+from lrsa.streaming.gradient import apply_chunked, inputs_of
+from lrsa.streaming.walk import Chunk, Walk
 
 CHUNK = 8192
 """Points at a time: few enough for a processor's caches (65536 take 1.7 times as long)."""
@@ -39,16 +40,11 @@ def stream(
         context: Mask, weights, time, ... of the whole point set.
         chunk: Points at a time.
     """
-    operator = check_streams(model)
-    chunks = cut(x, f, context, chunk)
-    inputs = (*operator.parameters(), *(t for c in chunks for t in c.tensors()))
-    if torch.is_grad_enabled() and any(t.requires_grad for t in inputs):
+    operator, chunks = check_streams(model), cut(x, f, context, chunk)
+    if torch.is_grad_enabled() and any(t.requires_grad for t in inputs_of(operator, chunks)):
         return apply_chunked(operator, chunks)
     with torch.no_grad():
-        way = Walk(operator, chunks)
-        for _ in way.blocks():
-            pass
-        return way.project()
+        return way(operator, chunks).run()
 
 
 @torch.no_grad()
@@ -60,14 +56,12 @@ def encode_streamed(
     chunk: int = CHUNK,
 ) -> State:
     """`model.encode(x, f, context)`, chunk by chunk where there are many points; exact, without gradients."""
-    if x.shape[1] <= chunk:
-        return model.encode(x, f, context)
-    check_streams(model)
-    chunks = cut(x, f, context, chunk)
-    steps = Walk(model, chunks).blocks()
-    # Not exhausted: behind the latents of the last block nothing is needed.
-    latents = tuple(islice(steps, len(model.blocks)))
-    return State(latents, chunks[0].context.of_sample())
+    return way(check_streams(model), cut(x, f, context, chunk)).encode()
+
+
+def way(model: NeuralOperator, chunks: Sequence[Chunk]) -> Walk:
+    """How points meet that need no gradients: at once where one chunk holds them all, else by chunks."""
+    return Walk(model, chunks) if len(chunks) == 1 else Chunked(model, chunks)
 
 
 def check_streams(model: nn.Module) -> NeuralOperator:

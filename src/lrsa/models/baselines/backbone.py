@@ -7,7 +7,6 @@ import inspect
 import math
 from abc import abstractmethod
 
-from lrsa.errors import LrsaError
 from lrsa.models.mixers.eigenbasis import EigenbasisMix
 from lrsa.models.mixers.eigenbasis_gated import GatedEigenbasis
 from lrsa.models.mixers.factformer import FactorisedAttention
@@ -51,8 +50,6 @@ class Backbone(NeuralOperator):
         frequencies: int = 0,
         time: bool = False,
     ) -> None:
-        if width % heads:
-            raise LrsaError(f"width {width} is not a multiple of heads {heads}")
         super().__init__(
             coord_dim,
             in_features,

@@ -10,11 +10,9 @@ from torch import Tensor, nn
 from torch.nn.functional import gelu
 
 from lrsa.context import Context
-from lrsa.errors import LrsaError
 from lrsa.models.attention import FFN, Attention, SoftmaxPartial
-from lrsa.models.mixers.flare import softmax_partial
 from lrsa.models.operator import Block, NeuralOperator, State
-from lrsa.models.template import GlobalMix, LowRankMix
+from lrsa.models.template import GlobalMix, LowRankMix, at_least_float32
 
 
 class LNO(NeuralOperator):
@@ -99,8 +97,6 @@ class TiedLatents(LowRankMix[SoftmaxPartial]):
 
     def __init__(self, width: int, depth: int, heads: int, rank: int) -> None:
         super().__init__()
-        if width % heads:
-            raise LrsaError(f"width {width} is not a multiple of heads {heads}")
         self.rank = rank
         self.transformer = nn.Sequential(*(LatentBlock(width, heads, 2 * width) for _ in range(depth)))
 
@@ -114,7 +110,9 @@ class TiedLatents(LowRankMix[SoftmaxPartial]):
     def partial(self, h: Tensor, x: Tensor, context: Context) -> SoftmaxPartial:
         """The same softmax over some of the points."""
         scores, values = h[..., : self.rank].transpose(1, 2)[:, None], h[:, None, :, self.rank :]
-        return softmax_partial(scores, values, context.log_measure(h.dtype), lambda z: z[:, 0].to(h.dtype))
+        scores = at_least_float32(scores)
+        bias = context.log_measure(scores.dtype)
+        return SoftmaxPartial.of(scores, values, bias, lambda z: z[:, 0].to(h.dtype))
 
     def process(self, latents: Tensor) -> Tensor:
         """(B, M, d) -> (B, M, d)."""

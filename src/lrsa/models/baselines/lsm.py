@@ -9,7 +9,7 @@ from torch.nn.functional import interpolate, max_pool2d, scaled_dot_product_atte
 
 from lrsa.context import Context
 from lrsa.errors import LrsaError
-from lrsa.models.attention import FFN
+from lrsa.models.attention import FFN, head_width, join_heads, split_heads
 from lrsa.models.baselines.fno import GridLift, pad_grid
 from lrsa.models.mixers.fourier import full_grid
 
@@ -76,8 +76,6 @@ class LSM(nn.Module):
         time: bool = False,
     ) -> None:
         super().__init__()
-        if width % heads:
-            raise LrsaError(f"width {width} is not a multiple of heads {heads}")
         self.requires = frozenset({"grid", "time"} if time else {"grid"})
         self.norm = norm
         channels = [width * scale for scale in SCALES]
@@ -129,7 +127,7 @@ class SpectralBlock(nn.Module):
     def __init__(self, channels: int, heads: int, tokens: int, bases: int) -> None:
         super().__init__()
         self.heads, self.bases = heads, bases
-        self.latent = nn.Parameter(torch.rand(heads, tokens, channels // heads) / channels)
+        self.latent = nn.Parameter(torch.rand(heads, tokens, head_width(channels, heads)) / channels)
         self.weights = nn.Parameter(torch.rand(channels, 2 * bases) / channels)
         self.key_value = nn.Linear(channels, 2 * channels)  # a key and a value for each channel in turn
         self.query = nn.Linear(channels, channels)
@@ -159,8 +157,8 @@ class SpectralBlock(nn.Module):
 
     def read(self, points: Tensor, tokens: Tensor) -> Tensor:
         """(P, n, C) what the points attend to among the tokens."""
-        query = self.query(points).unflatten(-1, (self.heads, -1)).transpose(1, 2)
-        return scaled_dot_product_attention(query, tokens, tokens, scale=1.0).transpose(1, 2).flatten(2)
+        query = split_heads(self.query(points), self.heads)
+        return join_heads(scaled_dot_product_attention(query, tokens, tokens, scale=1.0))
 
 
 def double_conv(inputs: int, hidden: int, outputs: int, norm: Norm) -> nn.Sequential:

@@ -7,7 +7,6 @@ import torch
 from torch import Tensor, nn
 
 from lrsa.context import Context
-from lrsa.errors import LrsaError
 from lrsa.models.attention import FFN, Attention, SoftmaxPartial
 from lrsa.models.baselines.lno import LatentBlock, OnlyMix
 from lrsa.models.operator import NeuralOperator
@@ -71,8 +70,6 @@ class LatentBackbone(LowRankMix[SoftmaxPartial]):
 
     def __init__(self, width: int, depth: int, heads: int, rank: int, hidden: int) -> None:
         super().__init__()
-        if width % heads:
-            raise LrsaError(f"width {width} is not a multiple of heads {heads}")
         self.latents = nn.Parameter(0.02 * torch.randn(rank, width))  # P
         self.norm_latents, self.norm_input = nn.LayerNorm(width), nn.LayerNorm(width)
         self.encoder = Attention(width, heads)

@@ -10,16 +10,9 @@ from torch.nn.functional import linear, normalize
 
 from lrsa.context import Context
 from lrsa.errors import LrsaError
-from lrsa.models.mixers.transolver import (
-    GRID_CLAMP,
-    GridConv,
-    HeadSoftmax,
-    at_least_float32,
-    head_width,
-    join_heads,
-    split_heads,
-)
-from lrsa.models.template import GlobalMix, LowRankMix, Partial
+from lrsa.models.attention import head_width, join_heads, split_heads
+from lrsa.models.mixers.transolver import GRID_CLAMP, GridConv, HeadSoftmax
+from lrsa.models.template import GlobalMix, LowRankMix, Partial, at_least_float32
 
 
 class GatedEigenbasis(LowRankMix["SpectrumPartial"]):

@@ -12,7 +12,7 @@ from torch.nn.functional import instance_norm
 
 from lrsa.context import Context
 from lrsa.errors import LrsaError
-from lrsa.models.attention import FFN
+from lrsa.models.attention import FFN, head_width, join_heads, split_heads
 from lrsa.models.template import GlobalMix
 
 
@@ -37,15 +37,12 @@ class FactorisedAttention(GlobalMix):
 
     def __init__(self, width: int, heads: int, axes: int = 2, kernel_multiplier: int = 2) -> None:
         super().__init__()
-        if width % heads:
-            raise LrsaError(f"width {width} is not a multiple of heads {heads}")
-        if kernel_multiplier * (width // heads) % 2:
+        kernel_width = kernel_multiplier * head_width(width, heads)
+        if kernel_width % 2:
             raise LrsaError("rotary encoding needs an even kernel width. Use kernel_multiplier=2")
         self.heads = heads
         self.value = nn.Linear(width, width, bias=False)
-        self.kernels = nn.ModuleList(
-            AxisKernel(width, heads, kernel_multiplier * (width // heads)) for _ in range(axes)
-        )
+        self.kernels = nn.ModuleList(AxisKernel(width, heads, kernel_width) for _ in range(axes))
         self.output = nn.Sequential(
             nn.Linear(width, width, bias=False), nn.GELU(), nn.Linear(width, width, bias=False)
         )
@@ -66,11 +63,11 @@ class FactorisedAttention(GlobalMix):
 
     def integrate(self, v: Tensor, kernels: Sequence[Tensor], grid: Sequence[int]) -> Tensor:
         """Apply the kernels to v (B, N, d), one axis after the other -> (B, N, d)."""
-        z = v.unflatten(-1, (self.heads, -1)).transpose(1, 2).unflatten(2, tuple(grid))  # (B, h, S…, d_h)
+        z = split_heads(v, self.heads).unflatten(2, tuple(grid))  # (B, h, S…, d_h)
         for m, kernel in enumerate(kernels):
             lines = z.movedim(2 + m, 2)
             z = (kernel @ lines.flatten(3)).unflatten(3, lines.shape[3:]).movedim(2, 2 + m)
-        return z.flatten(2, -2).transpose(1, 2).flatten(2)
+        return join_heads(z.flatten(2, -2))
 
     def _grid(self, context: Context, points: int) -> tuple[int, ...]:
         grid = context.need("grid", "FactFormer")

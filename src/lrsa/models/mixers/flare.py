@@ -1,14 +1,11 @@
 """FLARE: two tied attentions without a latent mixer, the symmetric corner of LRSA (arXiv 2508.12594)."""
 
-from collections.abc import Callable
-
 import torch
 from torch import Tensor, nn
 from torch.nn.functional import gelu, scaled_dot_product_attention
 
 from lrsa.context import Context
-from lrsa.errors import LrsaError
-from lrsa.models.attention import SoftmaxPartial
+from lrsa.models.attention import SoftmaxPartial, head_width, join_heads, split_heads
 from lrsa.models.template import LowRankMix
 
 
@@ -40,13 +37,11 @@ class FlareAttention(LowRankMix[SoftmaxPartial]):
         qk_norm: bool = False,
     ) -> None:
         super().__init__()
-        if width % heads:
-            raise LrsaError(f"width {width} is not a multiple of heads {heads}")
-        self.heads = heads
-        self.latents = nn.Parameter(0.1 * torch.randn(heads, rank, width // heads))  # Q
+        self.heads, inner = heads, head_width(width, heads)
+        self.latents = nn.Parameter(0.1 * torch.randn(heads, rank, inner))  # Q
         self.key, self.value = ResidualMLP(width, width, key_layers), ResidualMLP(width, width, value_layers)
-        self.norm_query = nn.LayerNorm(width // heads) if qk_norm else nn.Identity()
-        self.norm_key = nn.LayerNorm(width // heads) if qk_norm else nn.Identity()
+        self.norm_query = nn.LayerNorm(inner) if qk_norm else nn.Identity()
+        self.norm_key = nn.LayerNorm(inner) if qk_norm else nn.Identity()
         self.output = nn.Linear(width, width)
 
     def forward(self, h: Tensor, x: Tensor, context: Context) -> Tensor:
@@ -56,12 +51,14 @@ class FlareAttention(LowRankMix[SoftmaxPartial]):
 
     def compress(self, h: Tensor, x: Tensor, context: Context) -> Tensor:
         """(B, N, d) points -> (B, M, d) latents."""
-        return _join(self._gather(self.keys(h), h, context))
+        return join_heads(self._gather(self.keys(h), h, context))
 
     def partial(self, h: Tensor, x: Tensor, context: Context) -> SoftmaxPartial:
         """The same attention over some of the points."""
         scores = self.queries(h) @ self.keys(h).transpose(-1, -2)
-        return softmax_partial(scores, self._split(self.value(h)), context.log_measure(h.dtype), _join)
+        return SoftmaxPartial.of(
+            scores, split_heads(self.value(h), self.heads), context.log_measure(h.dtype), join_heads
+        )
 
     def process(self, latents: Tensor) -> Tensor:
         """G = I."""
@@ -69,7 +66,7 @@ class FlareAttention(LowRankMix[SoftmaxPartial]):
 
     def reconstruct(self, h: Tensor, x: Tensor, context: Context, latents: Tensor) -> Tensor:
         """(B, M, d) latents -> (B, N, d) at the points of h, each by itself."""
-        return self._scatter(self.keys(h), self._split(latents))
+        return self._scatter(self.keys(h), split_heads(latents, self.heads))
 
     def queries(self, h: Tensor) -> Tensor:
         """(B, h, M, d_h), the same for every sample of h (B, N, d)."""
@@ -77,18 +74,15 @@ class FlareAttention(LowRankMix[SoftmaxPartial]):
 
     def keys(self, h: Tensor) -> Tensor:
         """(B, N, d) -> (B, h, N, d_h)."""
-        return self.norm_key(self._split(self.key(h)))
+        return self.norm_key(split_heads(self.key(h), self.heads))
 
     def _gather(self, key: Tensor, h: Tensor, context: Context) -> Tensor:
-        bias, value = context.log_measure(h.dtype), self._split(self.value(h))
+        bias, value = context.log_measure(h.dtype), split_heads(self.value(h), self.heads)
         return scaled_dot_product_attention(self.queries(h), key, value, attn_mask=bias, scale=1.0)
 
     def _scatter(self, key: Tensor, latents: Tensor) -> Tensor:
         read = scaled_dot_product_attention(key, self.queries(key), latents.to(key.dtype), scale=1.0)
-        return self.output(_join(read))
-
-    def _split(self, values: Tensor) -> Tensor:
-        return values.unflatten(-1, (self.heads, -1)).transpose(1, 2)
+        return self.output(join_heads(read))
 
 
 class ResidualMLP(nn.Module):
@@ -126,20 +120,3 @@ class ResidualMLP(nn.Module):
         for layer in self.middle:
             v = v + gelu(layer(v), approximate="tanh")
         return self.last(v) + v if self.output_residual else self.last(v)
-
-
-def softmax_partial(
-    scores: Tensor, value: Tensor, bias: Tensor | None, join: Callable[[Tensor], Tensor]
-) -> SoftmaxPartial:
-    """Softmax of scores (B, h, M, N) over some points with values (B, h, N, d_h), in fp32 at least."""
-    scores = scores.to(torch.promote_types(scores.dtype, torch.float32))
-    if bias is not None:
-        scores = scores + bias
-    # A finite floor: where every point is padding, exp(-inf - maximum) is 0 and not NaN.
-    maximum = scores.detach().amax(-1, keepdim=True).clamp(min=torch.finfo(scores.dtype).min)
-    weights = (scores - maximum).exp()
-    return SoftmaxPartial(maximum, weights.sum(-1, keepdim=True), weights @ value.to(weights.dtype), join)
-
-
-def _join(values: Tensor) -> Tensor:
-    return values.transpose(1, 2).flatten(2)

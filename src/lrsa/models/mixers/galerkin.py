@@ -11,8 +11,8 @@ from torch import Tensor, nn
 from torch.nn.functional import layer_norm
 
 from lrsa.context import Context
-from lrsa.errors import LrsaError
-from lrsa.models.template import LowRankMix, Partial
+from lrsa.models.attention import head_width, join_heads, split_heads
+from lrsa.models.template import LowRankMix, Partial, at_least_float32
 
 
 class GalerkinAttention(LowRankMix["GalerkinPartial"]):
@@ -34,11 +34,9 @@ class GalerkinAttention(LowRankMix["GalerkinPartial"]):
 
     def __init__(self, width: int, heads: int, coord_dim: int = 0) -> None:
         super().__init__()
-        if width % heads:
-            raise LrsaError(f"width {width} is not a multiple of heads {heads}")
-        self.heads, self.coord_dim = heads, coord_dim
+        self.heads, self.coord_dim, inner = heads, coord_dim, head_width(width, heads)
         self.query, self.key, self.value = (_near_identity(width) for _ in range(3))
-        self.norm_key, self.norm_value = HeadNorm(heads, width // heads), HeadNorm(heads, width // heads)
+        self.norm_key, self.norm_value = HeadNorm(heads, inner), HeadNorm(heads, inner)
         self.output = nn.Linear(width + heads * coord_dim, width)
 
     def compress(self, h: Tensor, x: Tensor, context: Context) -> Tensor:
@@ -47,12 +45,13 @@ class GalerkinAttention(LowRankMix["GalerkinPartial"]):
 
     def partial(self, h: Tensor, x: Tensor, context: Context) -> "GalerkinPartial":
         """Sums over some of the points, in fp32 at least."""
-        key = self._append(self.norm_key(self._split(self.key(h))), x, context)
-        value = self._append(self.norm_value(self._split(self.value(h))), x, context)
+        key = self._append(self.norm_key(split_heads(self.key(h), self.heads)), x, context)
+        value = self._append(self.norm_value(split_heads(self.value(h), self.heads)), x, context)
         dtype, measure = torch.promote_types(h.dtype, torch.float32), context.measure()
         weight = h.new_ones(h.shape[:2], dtype=dtype) if measure is None else measure.to(dtype)
         key = key.to(dtype) if measure is None else key.to(dtype) * weight[:, None, :, None]
-        return GalerkinPartial(key.transpose(-1, -2) @ value.to(dtype), weight.sum(1)[:, None, None, None])
+        moment = at_least_float32(key.transpose(-1, -2) @ value.to(dtype))
+        return GalerkinPartial(moment, weight.sum(1)[:, None, None, None])
 
     def process(self, latents: Tensor) -> Tensor:
         """G = I."""
@@ -60,12 +59,9 @@ class GalerkinAttention(LowRankMix["GalerkinPartial"]):
 
     def reconstruct(self, h: Tensor, x: Tensor, context: Context, latents: Tensor) -> Tensor:
         """(B, M, h M) moments -> (B, N, d) at the points of h, each by itself."""
-        query = self._append(self._split(self.query(h)), x, context)  # (B, h, N, M)
-        mixed = query @ self._split(latents).to(query.dtype)
-        return self.output(mixed.transpose(1, 2).flatten(2))
-
-    def _split(self, values: Tensor) -> Tensor:
-        return values.unflatten(-1, (self.heads, -1)).transpose(1, 2)
+        query = self._append(split_heads(self.query(h), self.heads), x, context)  # (B, h, N, M)
+        mixed = query @ split_heads(latents, self.heads).to(query.dtype)
+        return self.output(join_heads(mixed))
 
     def _append(self, values: Tensor, x: Tensor, context: Context) -> Tensor:
         if not self.coord_dim:
@@ -88,7 +84,7 @@ class GalerkinPartial(Partial):
         return replace(self, moment=self.moment + other.moment, total=self.total + other.total)
 
     def finish(self) -> Tensor:
-        return (self.moment / self.total).transpose(1, 2).flatten(2)
+        return join_heads(self.moment / self.total)
 
 
 class HeadNorm(nn.Module):

@@ -5,9 +5,9 @@ from torch import Tensor, nn
 from torch.nn.functional import scaled_dot_product_attention
 
 from lrsa.context import Context
-from lrsa.models.attention import SoftmaxPartial
-from lrsa.models.mixers.transolver import GridConv, head_width, join_heads, split_heads
-from lrsa.models.template import GlobalMix, LowRankMix
+from lrsa.models.attention import SoftmaxPartial, head_width, join_heads, split_heads
+from lrsa.models.mixers.transolver import GridConv
+from lrsa.models.template import GlobalMix, LowRankMix, at_least_float32
 
 
 class LinearAttention(LowRankMix[SoftmaxPartial]):
@@ -119,16 +119,8 @@ class LinearKernel(nn.Module):
         """Numerator and denominator of Z over some of the points, in fp32 at least."""
         points = split_heads(features, self.heads)
         scores = self._divided(self.key, self.temperature_key, features.shape[0]) @ points.transpose(-1, -2)
-        scores = scores.to(torch.promote_types(scores.dtype, torch.float32))  # (B, h, M, N)
-        bias = context.log_measure(scores.dtype)
-        if bias is not None:
-            scores = scores + bias
-        # A finite floor: where every point is padding, exp(-inf - maximum) is 0 and not NaN.
-        maximum = scores.detach().amax(-1, keepdim=True).clamp(min=torch.finfo(scores.dtype).min)
-        weights = (scores - maximum).exp()
-        return SoftmaxPartial(
-            maximum, weights.sum(-1, keepdim=True), weights @ points.to(weights.dtype), join_heads
-        )
+        scores = at_least_float32(scores)  # (B, h, M, N)
+        return SoftmaxPartial.of(scores, points, context.log_measure(scores.dtype), join_heads)
 
     def values(self, latents: Tensor) -> Tensor:
         """Z (B, M, d) -> Z W_V (B, M, d)."""

@@ -13,7 +13,8 @@ from torch.nn.functional import linear, scaled_dot_product_attention
 
 from lrsa.context import Context
 from lrsa.errors import LrsaError
-from lrsa.models.template import GlobalMix, LowRankMix, Partial
+from lrsa.models.attention import head_width, join_heads, split_heads
+from lrsa.models.template import GlobalMix, LowRankMix, Partial, at_least_float32
 
 GRID_CLAMP = (0.1, 5.0)
 """Range of the temperatures of the models on structured grids."""
@@ -178,25 +179,3 @@ class GridConv(nn.Module):
         # (B, d, H, W), a view that is channels last in memory: the fast layout of convolutions.
         image = h.unflatten(1, grid).permute(0, 3, 1, 2)
         return self.conv(image).flatten(2).transpose(1, 2)
-
-
-def head_width(width: int, heads: int) -> int:
-    """d_h = d / h, or a clear refusal."""
-    if width % heads:
-        raise LrsaError(f"width {width} is not a multiple of heads {heads}")
-    return width // heads
-
-
-def split_heads(values: Tensor, heads: int) -> Tensor:
-    """(B, N, d) -> (B, h, N, d_h), a view."""
-    return values.unflatten(-1, (heads, -1)).transpose(1, 2)
-
-
-def join_heads(values: Tensor) -> Tensor:
-    """(B, h, N, d_h) -> (B, N, d)."""
-    return values.transpose(1, 2).flatten(2)
-
-
-def at_least_float32(values: Tensor) -> Tensor:
-    """Sums over many points are kept, merged and divided in fp32 or better."""
-    return values.to(torch.promote_types(values.dtype, torch.float32))

@@ -5,7 +5,8 @@ from torch import Tensor, nn
 
 from lrsa.context import Context
 from lrsa.errors import LrsaError
-from lrsa.models.mixers.transolver import SlicePartial, SliceTokens, head_width, split_heads
+from lrsa.models.attention import head_width, split_heads
+from lrsa.models.mixers.transolver import SlicePartial, SliceTokens
 from lrsa.models.template import LowRankMix
 
 
