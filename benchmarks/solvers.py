@@ -28,10 +28,11 @@ from lrsa.data.pointset import PointSet
 from lrsa.data.store import Dataset
 from lrsa.files import atomic
 from lrsa.solvers.airfoil import Airfoil
-from lrsa.solvers.darcy import Darcy, gaussian_field, solve_darcy
+from lrsa.solvers.darcy import Darcy, solve_darcy
 from lrsa.solvers.elasticity import Elasticity
 from lrsa.solvers.navier_stokes import NavierStokes
 from lrsa.solvers.pipe import Pipe
+from lrsa.solvers.random_fields import cosine_field
 from lrsa.training.config import versions
 
 Difference = Callable[[int], str]
@@ -131,7 +132,7 @@ def fields(case: PointSet) -> np.ndarray:
 def darcy(seed: int) -> str:
     """The same cells, each divided into 3 x 3."""
     one = Darcy()
-    field = gaussian_field(np.random.default_rng(seed), one.resolution, one.tau, one.alpha)
+    field = cosine_field(np.random.default_rng(seed), one.resolution, one.tau, one.alpha)
     a = np.where(field >= 0, one.high, one.low)
     fine = solve_darcy(a.repeat(3, 0).repeat(3, 1), 1.0)[1::3, 1::3]
     kept = slice(None, None, one.stride)
