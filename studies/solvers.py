@@ -25,10 +25,11 @@ from scipy.interpolate import LinearNDInterpolator
 from lrsa.console import bar
 from lrsa.data.store import Dataset
 from lrsa.files import atomic
+from lrsa.numerics.random_fields import cosine_field
 from lrsa.pointset import PointSet
 from lrsa.problems.airfoil.solver import Airfoil
 from lrsa.problems.catalogue import CATALOGUE
-from lrsa.problems.darcy.solver import Darcy, gaussian_field, solve_darcy
+from lrsa.problems.darcy.solver import Darcy, solve_darcy
 from lrsa.problems.elasticity.solver import Elasticity
 from lrsa.problems.navier_stokes.solver import NavierStokes
 from lrsa.problems.pipe.solver import Pipe
@@ -131,7 +132,7 @@ def fields(case: PointSet) -> np.ndarray:
 def darcy(seed: int) -> str:
     """The same cells, each divided into 3 x 3."""
     one = Darcy()
-    field = gaussian_field(np.random.default_rng(seed), one.resolution, one.tau, one.alpha)
+    field = cosine_field(np.random.default_rng(seed), one.resolution, one.tau, one.alpha)
     a = np.where(field >= 0, one.high, one.low)
     fine = solve_darcy(a.repeat(3, 0).repeat(3, 1), 1.0)[1::3, 1::3]
     kept = slice(None, None, one.stride)

@@ -10,15 +10,16 @@ import torch
 from torch import Tensor
 
 from lrsa.errors import LrsaError
+from lrsa.numerics.random_fields import fourier_modes
 from lrsa.pointset import PointSet
-from lrsa.problems.navier_stokes.solver import MODES, Flow, NavierStokes, gaussian_modes
+from lrsa.problems.navier_stokes.solver import MODES, Flow, NavierStokes
 
 NO_FORCE = np.zeros((2, 3), complex)
 DOUBLE = torch.float64
 
 
 def modes(seed: int = 0, gain: float = 1.0) -> np.ndarray:
-    return gain * gaussian_modes(np.random.default_rng(seed), 7.0, 2.5)
+    return gain * fourier_modes(np.random.default_rng(seed), MODES, 7.0, 2.5)
 
 
 def grid(n: int) -> tuple[np.ndarray, np.ndarray]:
@@ -216,7 +217,7 @@ def test_every_resolution_solves_the_same_case() -> None:
 def test_the_start_has_the_published_spectrum() -> None:
     """E|ŵ_k|² = 2·7³ (4π²|k|² + 49)^-2.5 and zero mean; the field is real and of deviation 0.26."""
     rng = np.random.default_rng(0)
-    draws = np.stack([gaussian_modes(rng, 7.0, 2.5) for _ in range(300)])
+    draws = np.stack([fourier_modes(rng, MODES, 7.0, 2.5) for _ in range(300)])
     kx, ky = np.fft.fftfreq(2 * MODES + 1, 1 / (2 * MODES + 1)), np.arange(MODES + 1)[:, None]
     expected = 2 * 343 * (4 * np.pi**2 * (kx**2 + ky**2) + 49) ** -2.5
     assert not draws[:, 0, 0].any()

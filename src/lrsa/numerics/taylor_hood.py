@@ -13,9 +13,9 @@ from functools import lru_cache
 
 import numpy as np
 import scipy.sparse as sp
-from scipy.sparse.linalg import SuperLU, splu
 
 from lrsa.errors import Failure, LrsaError
+from lrsa.numerics.elements import GAUSS, Assembly, in_place, pairs
 from lrsa.numerics.krylov import gmres, length
 
 TOLERANCE = 1e-10
@@ -26,15 +26,13 @@ STEPS = 25
 """Newton steps after which the flow is said not to settle; four or five are usual."""
 KRYLOV = 40
 """Most iterations for one step, with the factors of an earlier one."""
-GAUSS = np.sqrt(0.6) * np.array([-1.0, 0.0, 1.0])
-WEIGHTS = np.array([5.0, 8.0, 5.0]) / 9
-"""The three Gauss points of [-1, 1] and their weights."""
 
 
-class TaylorHood:
-    """The elements without their place: all that the position of the nodes does not change.
+class TaylorHood(Assembly):
+    """The elements without their place.
 
-    Unknowns are numbered u, v of node 0, of node 1, ..., then the pressure at every corner.
+    Unknowns are numbered u, v of node 0, of node 1, ..., then the pressure at every corner; those of an
+    element are 18 velocities, then 4 pressures.
     """
 
     def __init__(self, held: np.ndarray) -> None:
@@ -42,43 +40,10 @@ class TaylorHood:
         self.elements, self.corners = _elements(*held.shape)
         self.nodes = held.size
         self.unknowns = 2 * self.nodes + self.corners.max() + 1
-        velocities = (2 * self.elements[:, :, None] + np.arange(2)).reshape(-1, 18)
-        self.dofs = np.concatenate([velocities, 2 * self.nodes + self.corners], axis=1)  # (E, 22)
-        fixed = np.zeros(self.unknowns, bool)
-        fixed[: 2 * self.nodes] = np.repeat(held.ravel(), 2)
-        self.free = np.flatnonzero(~fixed)
-        self._number()
-        # Eliminating in the order in which little fills up: sought once, since it is the pattern's alone.
-        entries = np.ones((22, 22)) + 30 * np.eye(22)
-        any_matrix = self.matrix(self.assemble(np.broadcast_to(entries, (len(self.dofs), 22, 22))))
-        self.free = self.free[np.argsort(_factor(any_matrix, "MMD_AT_PLUS_A").perm_c)]
-        self._number()
-
-    def assemble(self, matrices: np.ndarray) -> np.ndarray:
-        """(E, 22, 22) matrices of the elements, or (E, 18, 18) of their velocities, to the sparse entries."""
-        entries, slots = self.places[matrices.shape[1]]
-        return np.bincount(slots, matrices.ravel()[entries], minlength=len(self.rows))
-
-    def matrix(self, data: np.ndarray) -> sp.csc_array:
-        """The matrix of the free unknowns."""
-        return sp.csc_array((data, self.rows, self.starts), shape=(len(self.free),) * 2)
-
-    def _number(self) -> None:
-        """The places of the entries of the elements' matrices in the sparse matrix of the free unknowns."""
-        size = len(self.free)
-        number = np.full(self.unknowns, -1)
-        number[self.free] = np.arange(size)
-        rows, columns = np.broadcast_arrays(number[self.dofs][:, :, None], number[self.dofs][:, None, :])
-        keys = np.where((rows >= 0) & (columns >= 0), columns * size + rows, -1)
-        unique, slots = np.unique(keys, return_inverse=True)
-        slots = slots.reshape(keys.shape) - 1  # the first key is -1
-        self.rows = (unique[1:] % size).astype(np.int32)
-        self.starts = np.searchsorted(unique[1:], np.arange(size + 1) * size).astype(np.int32)
-        self.places: dict[int, tuple[np.ndarray, np.ndarray]] = {}
-        for width in (18, 22):
-            part = slots[:, :width, :width].ravel()
-            entries = np.flatnonzero(part >= 0)
-            self.places[width] = entries, part[entries]
+        given = np.zeros(self.unknowns, bool)
+        given[: 2 * self.nodes] = np.repeat(held.ravel(), 2)
+        dofs = np.concatenate([pairs(self.elements), 2 * self.nodes + self.corners], axis=1)
+        super().__init__(dofs, given, pivot=0.01)
 
 
 class Flow:
@@ -91,14 +56,7 @@ class Flow:
         self.space, self.viscosity = space, viscosity
         self.values, local, self.pressures = reference()
         jacobian = np.einsum("kng,eni->ikeg", local, nodes[space.elements])
-        (xx, xy), (yx, yy) = jacobian  # ∂x/∂ξ, ∂x/∂η; ∂y/∂ξ, ∂y/∂η
-        area = xx * yy - xy * yx
-        if not area.min() > 0:
-            raise LrsaError("the grid has an element that is turned inside out")
-        self.measure = area * np.outer(WEIGHTS, WEIGHTS).ravel()  # (E, 9)
-        by_x, by_y = np.stack([yy, -yx]) / area, np.stack([-xy, xx]) / area
-        slopes = [local[0] * d[0][:, None] + local[1] * d[1][:, None] for d in (by_x, by_y)]
-        self.slopes = np.concatenate(slopes, axis=2)  # (E, 9 nodes, 2 × 9 points)
+        self.measure, self.slopes = in_place(jacobian, local)  # (E, 9), (E, 9 nodes, 2 × 9 points)
         self.adjoint = np.ascontiguousarray(self.slopes.transpose(0, 2, 1))
         self.linear = space.assemble(self._stokes())
 
@@ -134,7 +92,7 @@ class Flow:
             if not np.isfinite(residual):
                 break
             matrix = self.tangent(w)
-            factors = factors or _factor(matrix, "NATURAL")
+            factors = factors or space.factor(matrix)
             exact = max(min(0.1, residual), 0.3 * TOLERANCE / residual)
             step, reached = gmres(matrix.dot, r[space.free], factors.solve, KRYLOV, exact)
             if not reached:
@@ -155,7 +113,7 @@ class Flow:
         momentum = self.values @ advection + self.slopes @ flux.reshape(-1, 18, 2)  # (E, 9, 2)
         mass = -(divergence * self.measure) @ self.pressures.T
         every = np.concatenate([momentum.reshape(-1, 18), mass], axis=1)
-        return np.bincount(self.space.dofs.ravel(), every.ravel())
+        return self.space.add(every)
 
     def tangent(self, w: np.ndarray) -> sp.csc_array:
         """The derivative of the forces by the free unknowns."""
@@ -218,7 +176,3 @@ def _elements(rows: int, columns: int) -> tuple[np.ndarray, np.ndarray]:
         first + (np.arange(3)[:, None] * columns + np.arange(3)).ravel(),
         corner + (np.arange(2)[:, None] * (n + 1) + np.arange(2)).ravel(),
     )
-
-
-def _factor(matrix: sp.csc_array, order: str) -> SuperLU:
-    return splu(matrix, permc_spec=order, diag_pivot_thresh=0.01, options={"SymmetricMode": True})

@@ -12,10 +12,10 @@ from functools import lru_cache
 from typing import ClassVar
 
 import numpy as np
-from scipy.fft import idctn
 
 from lrsa.errors import LrsaError
 from lrsa.numerics.krylov import conjugate_gradients
+from lrsa.numerics.random_fields import cosine_field
 from lrsa.pointset import Names, PointSet
 
 TOLERANCE = 1e-8
@@ -46,7 +46,7 @@ class Darcy:
 
     def sample(self, rng: np.random.Generator) -> PointSet:
         """One random coefficient and its solution, float32."""
-        field = gaussian_field(rng, self.resolution, self.tau, self.alpha)
+        field = cosine_field(rng, self.resolution, self.tau, self.alpha)
         a = np.where(field >= 0, self.high, self.low)
         u = solve_darcy(a, 1.0)
         kept = a[:: self.stride, :: self.stride]
@@ -63,15 +63,6 @@ class Darcy:
         centres = (np.arange(0, self.resolution, self.stride) + 0.5) / self.resolution
         x, y = np.meshgrid(centres, centres, indexing="ij")
         return np.stack([x.ravel(), y.ravel()], axis=1).astype(np.float32)
-
-
-def gaussian_field(rng: np.random.Generator, resolution: int, tau: float, alpha: float) -> np.ndarray:
-    """(s, s) values at cell centres of a draw from N(0, τ^(2α-2) (-Δ + τ²)^-α), zero Neumann, zero mean."""
-    k = np.pi * np.arange(resolution)
-    deviations = tau ** (alpha - 1) * (k[:, None] ** 2 + k**2 + tau**2) ** (-alpha / 2)
-    coefficients = resolution * deviations * rng.standard_normal((resolution, resolution))
-    coefficients[0, 0] = 0.0
-    return np.asarray(idctn(coefficients, type=2, norm="ortho", workers=1))
 
 
 def solve_darcy(a: np.ndarray, f: np.ndarray | float, tolerance: float = TOLERANCE) -> np.ndarray:

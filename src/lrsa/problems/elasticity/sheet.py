@@ -11,9 +11,9 @@ from typing import NamedTuple
 
 import numpy as np
 import scipy.sparse as sp
-from scipy.sparse.linalg import SuperLU, splu
 
 from lrsa.errors import LrsaError
+from lrsa.numerics.elements import GAUSS, Assembly, cofactor, in_place, pairs
 from lrsa.numerics.krylov import conjugate_gradients, length
 
 TOLERANCE = 1e-10
@@ -22,9 +22,6 @@ STEPS = 25
 """Newton steps after which the sheet is said not to hold; small strains take three."""
 KRYLOV = 100
 """Most iterations for one step."""
-GAUSS = 0.5 + np.sqrt(0.15) * np.array([-1.0, 0.0, 1.0])
-WEIGHTS = np.array([5.0, 8.0, 5.0]) / 18
-"""The three Gauss points of [0, 1] and their weights."""
 
 
 class Rubber(NamedTuple):
@@ -44,7 +41,7 @@ class Rubber(NamedTuple):
         by_c2 = (j * (5 + j * (6 + j * (4 + j))) - 2 * trace - square) * s**3
         pressure = 2 * (self.c1 * by_c1 + self.c2 * by_c2)
         shear = 2 * (self.c1 + self.c2 * s**2)
-        p = shear * h + (pressure - shear) * _cofactor(h)
+        p = shear * h + (pressure - shear) * cofactor(h)
         p[0, 0] += pressure
         p[1, 1] += pressure
         return p
@@ -55,7 +52,7 @@ class Rubber(NamedTuple):
         s, t = 1 / (1 + j), 2 + 2 * trace + square
         one = np.eye(2).reshape(2, 2, *[1] * (h.ndim - 2))
         f = one + h
-        g = _cofactor(f)
+        g = cofactor(f)
         w_t = self.c1 + self.c2 * s**2
         w_j = -2 * self.c1 * s**3 + 2 * self.c2 * (1 + j - t * s**3)
         w_tj = -2 * self.c2 * s**3
@@ -74,20 +71,13 @@ def von_mises(h: np.ndarray, rubber: Rubber) -> np.ndarray:
     return np.sqrt(xx**2 - xx * yy + yy**2 + 3 * xy**2)
 
 
-class Sheet:
-    """Nine-node quadrilaterals without their place: all that the position of the nodes does not change."""
+class Sheet(Assembly):
+    """Nine-node quadrilaterals without their place."""
 
     def __init__(self, elements: np.ndarray, held: np.ndarray) -> None:
         """`elements` (E, 9) are nodes, 3 × 3 row by row; `held` (V, 2) is True where nothing moves."""
         self.elements, self.held = elements, held
-        dofs = (2 * elements[:, :, None] + np.arange(2)).reshape(len(elements), 18)
-        self.dofs = dofs.ravel()
-        self.free = np.flatnonzero(~held)
-        self._number(dofs)
-        # Eliminating in the order in which little fills up: sought once, since it is the pattern's alone.
-        any_matrix = self.assemble(np.broadcast_to(np.ones((18, 18)) + np.eye(18), (len(elements), 18, 18)))
-        self.free = self.free[np.argsort(_factor(any_matrix, "MMD_AT_PLUS_A").perm_c)]
-        self._number(dofs)
+        super().__init__(pairs(elements), held.ravel(), pivot=0.0)
 
     def solve(
         self,
@@ -124,26 +114,10 @@ class Sheet:
             if not np.isfinite(imbalance):
                 break
             matrix = body.stiffness(h)
-            factors = factors or _factor(matrix, "NATURAL")
+            factors = factors or self.factor(matrix)
             step, _ = conjugate_gradients(matrix.dot, r, factors.solve, KRYLOV, norm=min(0.1, imbalance))
             u.ravel()[self.free] += step
         raise LrsaError("the sheet finds no equilibrium: the traction is too large for the material")
-
-    def assemble(self, matrices: np.ndarray) -> sp.csc_array:
-        """(E, 18, 18) matrices of the elements to the matrix of the free unknowns."""
-        data = np.bincount(self.slots, matrices.ravel()[self.entries], minlength=len(self.rows))
-        return sp.csc_array((data, self.rows, self.starts), shape=(len(self.free),) * 2)
-
-    def _number(self, dofs: np.ndarray) -> None:
-        """The places of the entries of the elements' matrices in the sparse matrix of the free unknowns."""
-        number = np.full(self.held.size, -1)
-        number[self.free] = np.arange(len(self.free))
-        rows, columns = np.broadcast_arrays(number[dofs][:, :, None], number[dofs][:, None, :])
-        self.entries = np.flatnonzero((rows >= 0) & (columns >= 0))
-        keys = columns.ravel()[self.entries] * len(self.free) + rows.ravel()[self.entries]
-        unique, self.slots = np.unique(keys, return_inverse=True)
-        self.rows = (unique % len(self.free)).astype(np.int32)
-        self.starts = np.searchsorted(unique, np.arange(len(self.free) + 1) * len(self.free)).astype(np.int32)
 
 
 class Body:
@@ -151,14 +125,9 @@ class Body:
 
     def __init__(self, sheet: Sheet, nodes: np.ndarray, rubber: Rubber) -> None:
         self.sheet, self.rubber = sheet, rubber
-        jacobian = along(gauss_derivatives(1), nodes[sheet.elements])  # (2 x, 2 ξ, E, 9)
-        area, inward = inverse(jacobian)
-        if area.min() <= 0:
-            raise LrsaError("the sheet has an element that is turned inside out")
-        self.measure = area * np.outer(2 * WEIGHTS, 2 * WEIGHTS).ravel()  # (E, 9)
-        local = np.stack(gauss_derivatives(1)).transpose(2, 0, 1)  # (n, ξ, g)
-        slopes = [local[:, 0] * inward[0, k][:, None] + local[:, 1] * inward[1, k][:, None] for k in (0, 1)]
-        self.slopes = np.concatenate(slopes, axis=2)  # (E, 9 nodes, 2 × 9 points)
+        jacobian = along(gauss_derivatives(1), nodes[sheet.elements])
+        local = np.stack(gauss_derivatives(1)).transpose(0, 2, 1)
+        self.measure, self.slopes = in_place(jacobian, local)
 
     def gradient(self, u: np.ndarray) -> np.ndarray:
         """(2, 2, E, 9) displacement gradient at the Gauss points."""
@@ -168,7 +137,7 @@ class Body:
     def forces(self, h: np.ndarray) -> np.ndarray:
         """(V, 2) forces of the nodes on the sheet that hold it in that state."""
         p = (self.rubber.stress(h) * self.measure).transpose(2, 1, 3, 0).reshape(-1, 18, 2)
-        return np.bincount(self.sheet.dofs, (self.slopes @ p).ravel()).reshape(-1, 2)
+        return self.sheet.add(self.slopes @ p).reshape(-1, 2)
 
     def stiffness(self, h: np.ndarray) -> sp.csc_array:
         """The derivative of the forces by the free displacements."""
@@ -181,7 +150,7 @@ class Body:
             matrices[:, :, i, :, j] = block
             if i != j:
                 matrices[:, :, j, :, i] = block.transpose(0, 2, 1)
-        return self.sheet.assemble(matrices)
+        return self.sheet.matrix(self.sheet.assemble(matrices.reshape(-1, 18, 18)))
 
 
 @lru_cache(maxsize=4)
@@ -195,7 +164,7 @@ def gauss_derivatives(pieces: int) -> tuple[np.ndarray, np.ndarray]:
     width = 2 * pieces + 1
     count = min(5, width)
     value, slope = np.zeros((2, 3, width))
-    for point, place in enumerate(GAUSS * 2 * pieces):
+    for point, place in enumerate((0.5 + GAUSS / 2) * 2 * pieces):
         first = int(np.clip(round(place - (count - 1) / 2), 0, width - count))
         powers = np.vander(np.arange(first, first + count) - place, increasing=True)
         value[point, first : first + count], by_node = np.linalg.inv(powers)[:2]
@@ -208,22 +177,7 @@ def along(derivatives: tuple[np.ndarray, np.ndarray], values: np.ndarray) -> np.
     return np.stack([d @ values for d in derivatives]).transpose(3, 0, 1, 2)
 
 
-def inverse(a: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """The determinants and inverses of (2, 2, ...) matrices."""
-    determinant = a[0, 0] * a[1, 1] - a[0, 1] * a[1, 0]
-    return determinant, _cofactor(a).swapaxes(0, 1) / determinant
-
-
 def _invariants(h: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """tr H, H:H and J - 1 = tr H + det H."""
     trace = h[0, 0] + h[1, 1]
     return trace, (h**2).sum(axis=(0, 1)), trace + h[0, 0] * h[1, 1] - h[0, 1] * h[1, 0]
-
-
-def _cofactor(a: np.ndarray) -> np.ndarray:
-    """∂(det A)/∂A."""
-    return np.stack([np.stack([a[1, 1], -a[1, 0]]), np.stack([-a[0, 1], a[0, 0]])])
-
-
-def _factor(matrix: sp.csc_array, order: str) -> SuperLU:
-    return splu(matrix, permc_spec=order, diag_pivot_thresh=0.0, options={"SymmetricMode": True})

@@ -17,17 +17,9 @@ from typing import ClassVar
 import numpy as np
 
 from lrsa.errors import LrsaError
+from lrsa.numerics.elements import GAUSS, WEIGHTS, inverse
 from lrsa.pointset import Names, PointSet
-from lrsa.problems.elasticity.sheet import (
-    GAUSS,
-    WEIGHTS,
-    Rubber,
-    Sheet,
-    along,
-    gauss_derivatives,
-    inverse,
-    von_mises,
-)
+from lrsa.problems.elasticity.sheet import Rubber, Sheet, along, gauss_derivatives, von_mises
 
 AROUND, ACROSS = 36, 3
 """Elements round the hole, and from it to the square, whose Gauss points are the points."""
@@ -100,14 +92,15 @@ class UnitCell:
 
     def points(self, coefficients: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """(972, 2) Gauss points and (972,) the areas they stand for, of the true shape of the hole."""
-        angle, reach, turn = _rays((np.arange(AROUND)[:, None] + GAUSS).ravel())
+        place, share = 0.5 + GAUSS / 2, WEIGHTS / 2  # of an element from 0 to 1
+        angle, reach, turn = _rays((np.arange(AROUND)[:, None] + place).ravel())
         thickness = np.diff(LAYERS)[:, None]
-        outwards = (LAYERS[:-1, None] + thickness * GAUSS).ravel()
+        outwards = (LAYERS[:-1, None] + thickness * place).ravel()
         hole = radius(angle, coefficients)[:, None]
         distance = hole + outwards * (reach[:, None] - hole)
         x = _cartesian(distance, angle[:, None])
-        weights = distance * (reach[:, None] - hole) * (np.tile(WEIGHTS, AROUND) * turn)[:, None]
-        weights = weights * (thickness * WEIGHTS).ravel()
+        weights = distance * (reach[:, None] - hole) * (np.tile(share, AROUND) * turn)[:, None]
+        weights = weights * (thickness * share).ravel()
         by_element = [v.reshape(AROUND, 3, ACROSS, 3, -1).swapaxes(1, 2) for v in (x, weights)]
         return by_element[0].reshape(-1, 2), by_element[1].ravel()
 

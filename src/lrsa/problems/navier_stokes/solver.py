@@ -22,6 +22,7 @@ import torch
 from torch import Tensor
 
 from lrsa.errors import LrsaError
+from lrsa.numerics.random_fields import fourier_modes
 from lrsa.pointset import Names, PointSet
 
 MODES = 85
@@ -59,7 +60,7 @@ class NavierStokes:
     def sample(self, rng: np.random.Generator) -> PointSet:
         """One random initial vorticity and the frames that follow, float32; on torch's default device."""
         flow = self.flow()
-        start = flow.spectrum(gaussian_modes(rng, self.tau, self.alpha))
+        start = flow.spectrum(fourier_modes(rng, MODES, self.tau, self.alpha))
         frames = flow.frames(start, range(1, self.frames + 1))
         return self.case(
             torch.stack([w[:: self.stride, :: self.stride].float() for w in frames]).cpu().numpy()
@@ -98,17 +99,6 @@ class NavierStokes:
         nodes = np.arange(0, self.resolution, self.stride) / self.resolution
         x, y = np.meshgrid(nodes, nodes, indexing="ij")
         return np.stack([x.ravel(), y.ravel()], axis=1).astype(np.float32)
-
-
-def gaussian_modes(rng: np.random.Generator, tau: float, alpha: float) -> np.ndarray:
-    """(MODES + 1, 2 MODES + 1) spectrum of a real draw of N(0, 2 τ^(2α-2) (-Δ + τ²)^-α), zero mean."""
-    kx, ky = np.fft.fftfreq(2 * MODES + 1, 1 / (2 * MODES + 1)), np.arange(MODES + 1)[:, None]
-    deviations = tau ** (alpha - 1) * (4 * np.pi**2 * (kx**2 + ky**2) + tau**2) ** (-alpha / 2)
-    real, imaginary = rng.standard_normal((2, *deviations.shape))
-    modes = deviations * (real + 1j * imaginary)
-    modes[0, 0] = 0.0
-    modes[0, MODES + 1 :] = modes[0, MODES:0:-1].conj()  # a real field has conjugate opposite modes
-    return modes
 
 
 class Flow:
