@@ -18,7 +18,7 @@ import numpy as np
 import pyvista as pv
 
 from lrsa.mesh.importing import import_meshes
-from lrsa.mesh.recipe import Derived
+from lrsa.mesh.roles import Derived
 
 
 def main() -> None:

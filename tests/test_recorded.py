@@ -5,6 +5,7 @@ The same training gives the same weights: to the bit on the processor of the rec
 
 import json
 import shutil
+from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
@@ -20,6 +21,7 @@ import lrsa
 from lrsa.cli.program import main
 from lrsa.evaluation.evaluate import evaluate
 from lrsa.models.registry import DATA_ARGUMENTS
+from lrsa.training.config import RunConfig
 
 pytest_plugins = ["small_runs"]
 pytestmark = pytest.mark.usefixtures("home")
@@ -73,7 +75,7 @@ def test_the_same_training_gives_the_same_weights(name: str, home: Path) -> None
         out=home / "again",
         options={k: tuple(v) if isinstance(v, list) else v for k, v in options.items()},
         threads=1,
-        **config["train"],
+        **asdict(RunConfig.load(run).train),
     )
     assert_same_weights(load_file(home / "again" / "model.safetensors"), load_file(run / "model.safetensors"))
 

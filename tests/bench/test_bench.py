@@ -32,7 +32,7 @@ from lrsa.errors import LrsaError
 from lrsa.models.create import create_model
 from lrsa.models.listing import list_models
 from lrsa.models.mixers.fourier import FourierMix
-from lrsa.training.repeated_layers import checkpoint_blocks, compile_blocks, repeated
+from lrsa.training.repeated_layers import compile_blocks, recompute_blocks, repeated
 
 TINY = Setting("tiny", 64, 16, 2, 1, 1, grid=(8, 8))
 SMALL = {"width": 16, "depth": 2, "heads": 2, "rank": 4}
@@ -176,7 +176,7 @@ def test_a_run_writes_table_figure_and_numbers(tmp_path: Path) -> None:
     text = save(results, tmp_path).read_text()
     labels = [row.label for row in results.rows]
     assert labels == [
-        *("lrsa", "lrsa (same size)", "lrsa (checkpoint)"),
+        *("lrsa", "lrsa (same size)", "lrsa (recompute)"),
         *("transolver", "transolver (same size)", "deeponet"),
     ]
     assert all(f"| {label} |" in text for label in labels)
@@ -240,7 +240,7 @@ from lrsa.bench.settings import Entrant, Setting
 
 if __name__ == "__main__":
     options = {"width": 32, "depth": 8, "heads": 2, "rank": 4}
-    for variant in ("", "checkpoint"):
+    for variant in ("", "recompute"):
         entrant = Entrant("", "lrsa", options, variant=variant)
         print(probe(entrant, Setting("", 20_000, 32, 2, 1, 1), "cpu", "fp32", 1, 60.0).peak)
 """
@@ -373,7 +373,7 @@ def test_checkpointing_does_not_count_a_batch_twice() -> None:
         "norm": "batch",
     }
     states = []
-    for act in (lambda model: model, checkpoint_blocks):
+    for act in (lambda model: model, recompute_blocks):
         torch.manual_seed(0)
         states.append(trained(act(create_model("lsm", **options))))
     assert any("running_mean" in name for name in states[0])
@@ -383,7 +383,7 @@ def test_checkpointing_does_not_count_a_batch_twice() -> None:
 
 @pytest.mark.parametrize("name", ["lrsa", "transolver"])
 def test_checkpointing_changes_no_gradient(name: str) -> None:
-    plain, saving = small(name), checkpoint_blocks(small(name))
+    plain, saving = small(name), recompute_blocks(small(name))
     assert plain.state_dict().keys() == saving.state_dict().keys()
     ours, theirs = gradients(saving), gradients(plain)
     assert all(torch.equal(a, b) for a, b in zip(ours, theirs, strict=True))
@@ -401,7 +401,7 @@ def test_checkpointing_keeps_less() -> None:
             model(torch.rand(1, 500, 2), torch.rand(1, 500, 1))
         return sum(sizes.values())
 
-    assert kept(checkpoint_blocks(small(depth=6))) < 0.4 * kept(small(depth=6))
+    assert kept(recompute_blocks(small(depth=6))) < 0.4 * kept(small(depth=6))
 
 
 @pytest.mark.filterwarnings("ignore:The .grad attribute of a Tensor:UserWarning")

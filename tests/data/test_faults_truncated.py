@@ -17,7 +17,7 @@ from lrsa.data.writing import write_dataset
 from lrsa.errors import LrsaError
 from lrsa.pointset import PointSet
 from lrsa.training import fit as fitting
-from lrsa.training.checkpoint import STATE, load_progress
+from lrsa.training.checkpoint import STATE, load_standing
 
 pytest_plugins = ["small_runs"]
 pytestmark = pytest.mark.usefixtures("home")
@@ -68,7 +68,7 @@ def test_a_training_says_so_and_goes_on_with_the_file_as_it_was(
     (line,) = capsys.readouterr().err.splitlines()
     assert "d.h5 was cut off while it was read" in line
     path.write_bytes(whole)
-    assert 0 < load_progress(Path("run") / STATE).epoch < 5
+    assert 0 < load_standing(Path("run") / STATE).epoch < 5
     assert main(["resume", "run"]) == 0
     quick(path, "whole", epochs=5)
     assert_bit_equal(weights(Path("run")), weights(Path("whole")))

@@ -16,7 +16,7 @@ from lrsa.errors import LrsaError
 from lrsa.geometry.cells import SHAPES, cell_edges, dimensions, shape_of, simplices, type_names, unknown
 from lrsa.geometry.eigenbasis import laplacian
 from lrsa.mesh.derive import Geometry
-from lrsa.mesh.recipe import RawCase
+from lrsa.mesh.roles import RawCase
 
 SOLID = {10: 1 / 6, 11: 1, 12: 1, 13: 1 / 2, 14: 1 / 3, 24: 1 / 6, 25: 1, 26: 1 / 2, 27: 1 / 3, 29: 1}
 FLAT = {5: 1 / 2, 8: 1, 9: 1, 22: 1 / 2, 23: 1, 28: 1, 34: 1 / 2}

@@ -15,7 +15,7 @@ from lrsa.geometry.cells import SHAPES
 from lrsa.geometry.graphs import Connection, MeshEdges, NearestGraph, RadiusGraph, batch_edges, case_edges
 from lrsa.geometry.neighbours import near_edges, pooling_levels
 from lrsa.mesh.building import build_case
-from lrsa.mesh.recipe import RawCase, Recipe
+from lrsa.mesh.roles import RawCase, Roles
 from lrsa.models.baselines.gno import GNO
 from lrsa.models.baselines.mesh_graph_net import MeshGraphNet
 from lrsa.pointset import PointSet
@@ -82,7 +82,7 @@ def test_quadratic_cells_in_the_plane_are_joined_along_their_boundary(kind: int,
     x[:corners, 0], x[:corners, 1] = np.cos(turn), np.sin(turn)
     x[corners : 2 * corners] = (x[:corners] + np.roll(x[:corners], -1, axis=0)) / 2
     raw = RawCase(Path("one"), x, {}, {}, np.arange(count)[None], np.array([kind]))
-    edges = MeshEdges(self_loops=False).edges(build_case(raw, Recipe()))
+    edges = MeshEdges(self_loops=False).edges(build_case(raw, Roles()))
     outline = edges[:, edges.max(0) < 2 * corners]
     half = np.linalg.norm(x[0] - x[1]) / 2
     assert np.allclose(np.linalg.norm(x[outline[0]] - x[outline[1]], axis=1), half)

@@ -12,7 +12,7 @@ from lrsa.errors import LrsaError
 from lrsa.geometry.distances import distance_to
 from lrsa.mesh.building import Problems, build_case
 from lrsa.mesh.derive import Geometry
-from lrsa.mesh.recipe import RawCase, Recipe
+from lrsa.mesh.roles import RawCase, Roles
 
 PATH = Path("case.vtu")
 CUBE = np.array([(x, y, z) for z in (0, 1) for y in (0, 1) for x in (0, 1)], float)
@@ -207,7 +207,7 @@ def test_vectors_become_channels_and_derived_features_come_last() -> None:
     data = {"a": np.arange(n), "V": np.arange(3.0 * n).reshape(n, 3), "T": np.ones((n, 6)), "p": np.zeros(n)}
     raw = RawCase(PATH, raw.points, data, cells=raw.cells, cell_types=raw.cell_types)
     channels = {"a": 1, "V": 3, "T": 6, "p": 1}
-    recipe = Recipe(
+    recipe = Roles(
         ("V", "a"), ("p", "T"), ("sdf", "normals", "measure", "surface"), ("re",), channels=channels
     )
     case = build_case(raw, recipe, np.array([7.0]))
@@ -228,7 +228,7 @@ def test_what_is_nan_in_a_target_is_unknown() -> None:
     raw = square(1)
     p = np.array([1.0, np.nan, 3.0, 4.0])
     raw = RawCase(PATH, raw.points, {"p": p, "q": np.ones(4)}, cells=raw.cells, cell_types=raw.cell_types)
-    case = build_case(raw, Recipe((), ("p", "q")))
+    case = build_case(raw, Roles((), ("p", "q")))
     np.testing.assert_array_equal(case.u_mask, [[1, 1], [0, 1], [1, 1], [1, 1]])  # pyright: ignore[reportArgumentType]
     assert case.u is not None
     np.testing.assert_array_equal(case.u[:, 0], [1, 0, 3, 4])
@@ -237,12 +237,12 @@ def test_what_is_nan_in_a_target_is_unknown() -> None:
 def test_cell_arrays_live_at_the_centres_or_are_averaged() -> None:
     raw = raw_of([[0, 0, 0], [2, 0, 0], [2, 2, 0], [0, 2, 0], [4, 1, 0]], [(9, [0, 1, 2, 3]), (5, [1, 4, 2])])
     raw = RawCase(PATH, raw.points, {"p": np.ones(5)}, {"k": np.array([1.0, 4.0])}, raw.cells, raw.cell_types)
-    alone = build_case(raw, Recipe((), ("k",), ("measure",), location="cell"))
+    alone = build_case(raw, Roles((), ("k",), ("measure",), location="cell"))
     np.testing.assert_allclose(alone.x, [[1, 1, 0], [8 / 3, 1, 0]], rtol=1e-6)
     assert alone.weights is not None
     np.testing.assert_allclose(alone.weights, [4, 2])
     np.testing.assert_array_equal(alone.u, [[1], [4]])  # pyright: ignore[reportArgumentType]
-    mixed = build_case(raw, Recipe(("p",), ("k",)))
+    mixed = build_case(raw, Roles(("p",), ("k",)))
     np.testing.assert_array_equal(mixed.u, [[1], [2.5], [2.5], [1], [4]])  # pyright: ignore[reportArgumentType]
 
 
@@ -251,7 +251,7 @@ def test_frames_are_targets_and_a_changing_input_gives_its_first() -> None:
     frames = np.arange(12.0).reshape(3, 4)
     data = {"p": frames, "q": frames + 100, "c": np.ones(4)}
     raw = RawCase(PATH, raw.points, data, times=np.array([0.0, 0.5, 1.0]))
-    case = build_case(raw, Recipe(("q",), ("p", "c")))
+    case = build_case(raw, Roles(("q",), ("p", "c")))
     assert case.u is not None
     assert case.u.shape == (3, 4, 2)
     np.testing.assert_array_equal(case.u[..., 0], frames)
@@ -268,7 +268,7 @@ def test_every_problem_of_a_file_has_its_line() -> None:
         "big": np.full(4, 1e300),
     }
     raw = RawCase(PATH, raw.points, data, cells=raw.cells, cell_types=raw.cell_types)
-    recipe = Recipe(("a", "short"), ("V", "cp", "big"), channels={"V": 2})
+    recipe = Roles(("a", "short"), ("V", "cp", "big"), channels={"V": 2})
     with pytest.raises(Problems) as caught:
         build_case(raw, recipe)
     lines = caught.value.lines
@@ -286,13 +286,13 @@ def test_every_problem_of_a_file_has_its_line() -> None:
 
 def test_without_targets_a_case_can_be_built_for_prediction() -> None:
     raw = square(1)
-    case = build_case(raw, Recipe((), ("p",), ("sdf",)), targets=False)
+    case = build_case(raw, Roles((), ("p",), ("sdf",)), targets=False)
     assert case.u is None
     assert case.names.targets == ("p",)
 
 
 def test_what_has_no_cells_derives_nothing() -> None:
     with pytest.raises(LrsaError, match=r"case\.vtu has no cells"):
-        build_case(RawCase(PATH, CUBE, {"p": np.ones(8)}), Recipe((), ("p",), ("sdf",)))
+        build_case(RawCase(PATH, CUBE, {"p": np.ones(8)}), Roles((), ("p",), ("sdf",)))
     with pytest.raises(LrsaError, match="polyhedra"):
         Geometry(raw_of(CUBE, [(42, HEXAHEDRON)]))

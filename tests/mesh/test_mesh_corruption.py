@@ -15,7 +15,7 @@ from lrsa.errors import LrsaError
 from lrsa.mesh.importing import Problems, import_meshes
 from lrsa.mesh.parts import Job
 from lrsa.mesh.pool import Call, ReaderPool
-from lrsa.mesh.recipe import Recipe
+from lrsa.mesh.roles import Roles
 
 SUFFIXES = (".vtu", ".npz", ".h5", ".csv")
 
@@ -75,7 +75,7 @@ def test_a_damaged_file_is_named_or_read(
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / f"case{suffix}"
         path.write_bytes(damaged((originals / path.name).read_bytes(), damage))
-        job = Job.of(path, Recipe((), ("p",)), None, Path(folder) / "parts")
+        job = Job.of(path, Roles((), ("p",)), None, Path(folder) / "parts")
         ((_, outcome),) = pool.run([Call(Job.make, (job,), path)])
         if isinstance(outcome, LrsaError):
             lines = outcome.lines if isinstance(outcome, Problems) else [str(outcome)]
@@ -106,7 +106,7 @@ def test_a_file_that_vanishes_is_named(tmp_path: Path, pool: ReaderPool, origina
         pool.one(
             Call(
                 Job.make,
-                (Job(tmp_path / "gone.vtu", Recipe((), ("p",)), None, tmp_path / "x.npz"),),
+                (Job(tmp_path / "gone.vtu", Roles((), ("p",)), None, tmp_path / "x.npz"),),
                 tmp_path / "gone.vtu",
             )
         )

@@ -14,7 +14,7 @@ import pyvista as pv
 from lrsa.data.store import Dataset
 from lrsa.errors import LrsaError
 from lrsa.mesh.importing import Problems, import_meshes, propose
-from lrsa.mesh.recipe import Recipe
+from lrsa.mesh.roles import Roles
 
 
 def disc(n: int, radius: float = 1.0, seed: int = 0) -> Any:
@@ -85,7 +85,7 @@ def test_the_recipe_and_the_names_are_kept(imported: Path, folder: Path) -> None
     assert schema.names.targets == ("p", "U_x", "U_y", "U_z")
     assert schema.names.globals == ("radius", "seed")
     assert schema.provenance["files"] == 10
-    recipe = Recipe.from_dict(schema.provenance["recipe"])
+    recipe = Roles.from_dict(schema.provenance["recipe"])
     assert recipe.channels == {"f": 1, "p": 1, "U": 3}
     assert recipe.derive == ("measure", "sdf")
     assert not list(imported.parent.glob("*.parts"))

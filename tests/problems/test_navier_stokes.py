@@ -12,7 +12,7 @@ from torch import Tensor
 from lrsa.errors import LrsaError
 from lrsa.numerics.random_fields import fourier_modes
 from lrsa.pointset import PointSet
-from lrsa.problems.navier_stokes.solver import MODES, Flow, NavierStokes
+from lrsa.problems.navier_stokes.solver import MODES, NavierStokes, VorticityFlow
 
 NO_FORCE = np.zeros((2, 3), complex)
 DOUBLE = torch.float64
@@ -28,14 +28,14 @@ def grid(n: int) -> tuple[np.ndarray, np.ndarray]:
     return x, y
 
 
-def spectrum_of(flow: Flow, field: np.ndarray) -> Tensor:
+def spectrum_of(flow: VorticityFlow, field: np.ndarray) -> Tensor:
     """The spectrum of values on the grid, by another transform than the solver's."""
     full = np.fft.fft2(field).T / field.size  # rows k_y, columns k_x
     kept = np.abs(np.fft.fftfreq(len(field), 1 / len(field))) <= flow.cut
     return torch.tensor((full * kept)[: flow.cut + 1], dtype=flow.dtype.to_complex())
 
 
-def tendency(flow: Flow, w: Tensor) -> Tensor:
+def tendency(flow: VorticityFlow, w: Tensor) -> Tensor:
     flat = torch.view_as_real(w).flatten(-2)
     out = torch.empty_like(flat)
     flow.tendency(flat, out)
@@ -67,7 +67,7 @@ def test_the_forced_shear_flow_is_exact(resolution: int) -> None:
 
 def test_cellular_flows_only_decay() -> None:
     """Taylor and Green: where Δw = -4π²·25 w, the vorticity is constant along streamlines."""
-    flow, (x, y) = Flow(48, 1e-3, NO_FORCE, DOUBLE), grid(48)
+    flow, (x, y) = VorticityFlow(48, 1e-3, NO_FORCE, DOUBLE), grid(48)
     rng = np.random.default_rng(0)
     start = np.zeros_like(x)
     for j, k in ((5, 0), (0, 5), (3, 4), (4, 3), (3, -4), (4, -3)):
@@ -80,7 +80,7 @@ def test_cellular_flows_only_decay() -> None:
 def test_the_tendency_is_the_advection_of_the_vorticity_by_its_own_velocity() -> None:
     """-(u w_x + v w_y), w = v_x - u_y, by plain complex transforms."""
     n = 32
-    flow = Flow(n, 0.0, NO_FORCE, DOUBLE)
+    flow = VorticityFlow(n, 0.0, NO_FORCE, DOUBLE)
     w = flow.spectrum(modes())
     full = np.fft.fft2(flow.field(w).numpy())
     kx, ky = (2j * np.pi * k for k in np.meshgrid(*[np.fft.fftfreq(n, 1 / n)] * 2, indexing="ij"))
@@ -93,7 +93,7 @@ def test_the_tendency_is_the_advection_of_the_vorticity_by_its_own_velocity() ->
 @pytest.mark.parametrize("n", [31, 32, 33, 34, 48])
 def test_products_do_not_alias(n: int) -> None:
     """2/3 rule: the modes that are kept get from each other what they get on a grid twice as fine."""
-    coarse, fine = (Flow(size, 0.0, NO_FORCE, DOUBLE) for size in (n, 2 * n))
+    coarse, fine = (VorticityFlow(size, 0.0, NO_FORCE, DOUBLE) for size in (n, 2 * n))
     k = coarse.cut
     assert 3 * k < n <= 3 * (k + 1)
     band = np.concatenate([modes()[: k + 1, : k + 1], modes()[: k + 1, -k:]], axis=1)
@@ -106,7 +106,7 @@ def test_products_do_not_alias(n: int) -> None:
 
 def test_advection_makes_neither_energy_nor_enstrophy() -> None:
     n = 32
-    flow = Flow(n, 0.0, NO_FORCE, DOUBLE)
+    flow = VorticityFlow(n, 0.0, NO_FORCE, DOUBLE)
     w = flow.spectrum(modes())
     field, change = flow.field(w), flow.field(tendency(flow, w))
     kx, ky = np.fft.fftfreq(n, 1 / n), np.arange(flow.cut + 1)[:, None]
@@ -153,7 +153,7 @@ def test_the_steps_are_of_fourth_order() -> None:
 
 def test_turned_and_shifted_starts_give_turned_and_shifted_flows() -> None:
     """Without force; a mirror turns the vorticity round."""
-    flow = Flow(32, 1e-4, NO_FORCE, DOUBLE)
+    flow = VorticityFlow(32, 1e-4, NO_FORCE, DOUBLE)
     start = flow.field(flow.spectrum(modes(gain=3))).numpy()
     (end,) = flow.frames(spectrum_of(flow, start), [1.0])
     assert distance(end, start) > 0.1
@@ -227,7 +227,7 @@ def test_the_start_has_the_published_spectrum() -> None:
     assert np.abs(ratios.mean() - 1) < 2e-3
     assert np.abs((draws**2).mean(0) / expected)[:, 1:].max() < 0.35  # no preferred phase
     assert np.array_equal(draws[:, 0, 1:], draws[:, 0, :0:-1].conj())
-    flow = Flow(256, 0.0, NO_FORCE)
+    flow = VorticityFlow(256, 0.0, NO_FORCE)
     variance = np.mean([float(flow.field(flow.spectrum(draw)).var()) for draw in draws[:100]])
     whole = expected.sum() * 2 - expected[0].sum() - expected[0, 0]
     assert np.isclose(variance, whole, rtol=0.1)
@@ -240,7 +240,7 @@ def test_the_parameters_survive_json() -> None:
 
 
 def test_steps_that_are_too_long_are_refused_in_one_line() -> None:
-    flow = Flow(32, 0.0, NO_FORCE)
+    flow = VorticityFlow(32, 0.0, NO_FORCE)
     with pytest.raises(LrsaError, match="diverged"):
         flow.advance(flow.spectrum(modes(gain=100)), 50.0, courant=100, longest=10)
 
@@ -252,7 +252,7 @@ def test_an_unknown_arithmetic_and_a_grid_of_no_modes_are_refused() -> None:
         NavierStokes(resolution=3).flow()
 
 
-def crank_nicolson(flow: Flow, w: Tensor, viscosity: float, duration: float, step: float) -> Tensor:
+def crank_nicolson(flow: VorticityFlow, w: Tensor, viscosity: float, duration: float, step: float) -> Tensor:
     """The published scheme: Crank-Nicolson for the viscous term, explicit Euler for the rest."""
     n = flow.resolution
     kx, ky = np.fft.fftfreq(n, 1 / n), np.arange(flow.cut + 1)[:, None]

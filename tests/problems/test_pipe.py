@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from lrsa.errors import Failure, LrsaError
-from lrsa.numerics.taylor_hood import Flow, TaylorHood
+from lrsa.numerics.taylor_hood import SteadyFlow, TaylorHood
 from lrsa.problems.pipe.solver import LENGTH, Pipe, centre_line, space
 
 
@@ -58,7 +58,7 @@ def manufactured(n: int, viscosity: float = 0.05) -> tuple[float, float]:
     nodes = np.stack([x, y], axis=-1).reshape(-1, 2)
     held = np.zeros(x.shape, bool)
     held[0], held[:, 0], held[:, -1] = True, True, True
-    flow = Flow(TaylorHood(held), nodes, viscosity)
+    flow = SteadyFlow(TaylorHood(held), nodes, viscosity)
 
     def fields(x: np.ndarray, y: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
         """Velocity, pressure and the force that drives them."""
@@ -227,6 +227,6 @@ def test_senseless_parameters_are_refused(parameters: dict[str, float], message:
 def test_a_grid_that_is_turned_inside_out_is_refused() -> None:
     nodes = Pipe(elements=2).nodes(np.zeros(9))[::-1].reshape(-1, 2)
     with pytest.raises(LrsaError, match="inside out"):
-        Flow(space(2), nodes, 1.0)
+        SteadyFlow(space(2), nodes, 1.0)
     with pytest.raises(LrsaError, match="odd numbers"):
         TaylorHood(np.zeros((4, 5), bool))

@@ -35,9 +35,9 @@ from lrsa.problems.plasticity.dynamics import (
     SHORTEST,
     THIN,
     WORK,
-    Block,
     Forging,
     Material,
+    Workpiece,
     at_rest,
     forge,
     resist,
@@ -56,7 +56,7 @@ def forged(solver: Plasticity = COARSE) -> Forging:
     return solver.forge(HEIGHTS)
 
 
-def crooked(columns: int = 4, rows: int = 3) -> Block:
+def crooked(columns: int = 4, rows: int = 3) -> Workpiece:
     """A small block with displaced nodes, the map from the square still being one."""
     block = at_rest(columns, rows, STEEL.density)
     rng = np.random.default_rng(0)
@@ -71,7 +71,7 @@ def tile() -> np.ndarray:
     return made
 
 
-def stresses(block: Block) -> np.ndarray:
+def stresses(block: Workpiece) -> np.ndarray:
     """(columns, rows, points, 3), of blocks with one tile for a column."""
     state = block.state[:, 0].reshape(len(block.state), 4, 3, TILE)
     return np.moveaxis(state, 3, 1)[:, : block.x.shape[1] - 1]

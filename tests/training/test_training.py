@@ -40,7 +40,7 @@ from lrsa.models.attention import LowRankSpatialAttention
 from lrsa.models.registry import get, model_options
 from lrsa.objectives.protocols import protocol
 from lrsa.pointset import Names, PointSet
-from lrsa.training.checkpoint import STATE, load_progress
+from lrsa.training.checkpoint import STATE, load_standing
 from lrsa.training.config import DataConfig, RunConfig, TrainConfig
 from lrsa.training.fit import split_cases, surrogate_of, train_run
 from lrsa.training.loop import Trainer, case_errors
@@ -392,7 +392,7 @@ def test_the_command_says_how_much_of_the_steps_was_waiting(
     data: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     said = say(capsys, "train", data, "--out", "run", "--train.epochs", "2", *WORDS)
-    progress = load_progress(Path("run") / STATE)
+    progress = load_standing(Path("run") / STATE)
     assert 0 < progress.waiting <= progress.stepping <= progress.seconds
     share = f"{progress.waiting / progress.stepping:.1%} of the training steps was waiting for data"
     assert f"Trained 2 epochs in {progress.seconds:.0f} s; {share}" in " ".join(said.split())
@@ -406,7 +406,7 @@ def test_of_runs_that_kept_no_time_of_steps_the_waiting_is_that_of_the_whole(
         kept = json.loads(file.metadata()["state"])
     del kept["progress"]["stepping"]
     save_file(load_file(path), path, {"state": json.dumps(kept)})
-    old = load_progress(path)
+    old = load_standing(path)
     assert old.stepping == 0
     assert old.waiting_share == old.waiting / old.seconds
     assert train_run(tmp_path / "old").stepping == old.seconds
@@ -425,7 +425,7 @@ def test_training_with_checkpoints_gives_the_same_bits(data: Path, monkeypatch: 
     steps = []
     for out, checkpoint in (("kept", False), ("computed", True)):
         calls.clear()
-        quick(data, out, checkpoint=checkpoint)
+        quick(data, out, recompute=checkpoint)
         steps.append(sum(calls))
     assert_bit_equal(weights(Path("kept")), weights(Path("computed")))
     assert steps[1] == steps[0] + 6
@@ -448,7 +448,7 @@ def test_a_model_that_cannot_go_by_chunks_is_refused_before_it_is_trained(
     assert not Path("run").exists()
 
 
-@pytest.mark.parametrize("option", ["checkpoint", "compile"])
+@pytest.mark.parametrize("option", ["recompute", "compile"])
 def test_an_option_that_would_do_nothing_is_refused(data: Path, option: str) -> None:
     with pytest.raises(LrsaError, match=f"--train.{option} does nothing in chunks"):
         lrsa.fit(data, out="run", chunk=7, **{option: True}, options={"width": 16, "depth": 1, "heads": 2})

@@ -3,7 +3,7 @@
 All definitions are those of `lrsa.analysis.lowrank`.
 """
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
 from copy import deepcopy
 from dataclasses import dataclass, field, replace
@@ -17,6 +17,7 @@ from torch import Tensor, nn
 from lrsa.analysis.cost import Cost, cost_split
 from lrsa.analysis.factors import factors
 from lrsa.analysis.lowrank import Factors, OnGrid, effective_rank, jacobian
+from lrsa.console import Advance
 from lrsa.context import Context
 from lrsa.data.store import Selection
 from lrsa.errors import LrsaError
@@ -33,7 +34,6 @@ MAPS = 6
 """Latents of a layer that are shown."""
 WORK = 1e11
 """Operations up to which the Jacobian of a layer is taken: some seconds."""
-Progress = Callable[[int, int, str], None]
 
 
 @dataclass(frozen=True)
@@ -78,7 +78,7 @@ class Inspection:
 
 
 def inspect_run(
-    run: Path, case: int = 0, stride: int | None = None, progress: Progress | None = None
+    run: Path, case: int = 0, stride: int | None = None, progress: Advance | None = None
 ) -> Inspection:
     """Look into a run at one of its test cases.
 

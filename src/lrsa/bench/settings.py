@@ -15,7 +15,7 @@ from lrsa.models.create import create_model
 from lrsa.models.listing import list_models
 from lrsa.models.registry import get, model_options
 from lrsa.pointset import PointSet
-from lrsa.training.repeated_layers import checkpoint_blocks, compile_blocks
+from lrsa.training.repeated_layers import compile_blocks, recompute_blocks
 
 RANK = 64
 """M of LRSA and Transolver in all three settings, whatever their presets say."""
@@ -70,7 +70,7 @@ class Entrant:
     options: Mapping[str, Any] = field(default_factory=dict)
     preset: str | None = None
     variant: str = ""
-    """checkpoint or compiled; else as it is."""
+    """recompute or compiled; else as it is."""
 
     @property
     def size(self) -> str:
@@ -95,7 +95,7 @@ class Entrant:
         }
         model = create_model(self.model, preset=self.preset, **{**data, **self.options})
         change: dict[str, Callable[[nn.Module], nn.Module]] = {
-            "checkpoint": checkpoint_blocks,
+            "recompute": recompute_blocks,
             "compiled": compile_blocks,
         }
         return change[self.variant](model) if self.variant else model
@@ -129,7 +129,7 @@ def _sizes(setting: Setting, name: str, compiled: bool) -> Iterator[Entrant]:
     if name in TWINS:
         yield Entrant(f"{name} (same size)", name, same)
     if name == "lrsa":
-        variants = ("checkpoint", "compiled") if compiled else ("checkpoint",)
+        variants = ("recompute", "compiled") if compiled else ("recompute",)
         for variant in variants:
             yield Entrant(f"{name} ({variant})", name, own.options, preset, variant)
 

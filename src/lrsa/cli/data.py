@@ -112,7 +112,7 @@ def _propose(source: str, workers: int | None) -> None:
     from lrsa.mesh.importing import propose
 
     with bar("Reading") as report:
-        found = propose(source, workers, lambda done, total: report(done, total, "files"))
+        found = propose(source, workers, report)
     console.print(found)
 
 
@@ -148,7 +148,7 @@ def _import_meshes(
             globals,
             derive,  # pyright: ignore[reportArgumentType] - import_meshes checks the names
             workers,
-            lambda done, total: report(done, total, "cases"),
+            report,
         )
     for note in made.notes:
         console.print(note)

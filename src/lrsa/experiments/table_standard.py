@@ -22,7 +22,7 @@ from lrsa.files import atomic
 from lrsa.models.listing import list_models
 from lrsa.models.registry import get as get_model
 from lrsa.problems.catalogue import CATALOGUE, get
-from lrsa.training.checkpoint import STATE, load_progress
+from lrsa.training.checkpoint import STATE, load_standing
 from lrsa.training.config import RunConfig, versions
 from lrsa.training.fit import data_for_scale, prepare, train_run, trainer_of
 from lrsa.training.loop import Trainer
@@ -163,7 +163,7 @@ def _read(run: Path, model: str, benchmark: str) -> Cell | None:
     step = {"model": 1.0, "lrsa": 1.0} if model == "lrsa" else None
     if (run / "step.json").exists():
         step = json.loads((run / "step.json").read_text())
-    progress = load_progress(run / STATE)
+    progress = load_standing(run / STATE)
     return Cell(
         model,
         benchmark,

@@ -1,4 +1,4 @@
-"""From a `RawCase` and a `Recipe` to a `PointSet`: the same for import and for prediction."""
+"""From a `RawCase` and a `Roles` to a `PointSet`: the same for import and for prediction."""
 
 from collections.abc import Mapping, Sequence
 
@@ -6,7 +6,7 @@ import numpy as np
 
 from lrsa.errors import LrsaError, nearest
 from lrsa.mesh.derive import Geometry
-from lrsa.mesh.recipe import RawCase, Recipe
+from lrsa.mesh.roles import RawCase, Roles
 from lrsa.pointset import Names, PointSet
 
 AXES = "xyz"
@@ -24,33 +24,31 @@ class Problems(LrsaError):
 
 
 def build_case(
-    raw: RawCase, recipe: Recipe, parameters: np.ndarray | None = None, targets: bool = True
+    raw: RawCase, roles: Roles, parameters: np.ndarray | None = None, targets: bool = True
 ) -> PointSet:
-    """The case that the recipe makes of a file, in float32.
+    """The case that the roles makes of a file, in float32.
 
     Args:
         raw: The file.
-        recipe: Which of its arrays are what.
-        parameters: (g,) the parameters of this case, where the recipe has globals.
+        roles: Which of its arrays are what.
+        parameters: (g,) the parameters of this case, where the roles has globals.
         targets: Whether the targets must be there. Without, `u` is None where one is missing.
     """
-    lines = check_case(raw, recipe, targets)
+    lines = check_case(raw, roles, targets)
     if lines:
         raise Problems(lines)
-    x = raw.points if recipe.location == "point" else cell_centres(raw)
-    series = {
-        name: field_of(raw, name, recipe) for name in (*recipe.inputs, *recipe.targets) if _has(raw, name)
-    }
-    inputs = [series[name][0] for name in recipe.inputs]
-    derived = _derived(raw, recipe)
+    x = raw.points if roles.location == "point" else cell_centres(raw)
+    series = {name: field_of(raw, name, roles) for name in (*roles.inputs, *roles.targets) if _has(raw, name)}
+    inputs = [series[name][0] for name in roles.inputs]
+    derived = _derived(raw, roles)
     inputs += [derived[name] for name in ("normals", "sdf") if name in derived]
-    complete = bool(recipe.targets) and all(name in series for name in recipe.targets)
+    complete = bool(roles.targets) and all(name in series for name in roles.targets)
     u = u_mask = None
     if complete:
-        u, u_mask = _targets([series[name] for name in recipe.targets], raw.times is not None)
+        u, u_mask = _targets([series[name] for name in roles.targets], raw.times is not None)
     f = np.concatenate(inputs, axis=1).astype(np.float32) if inputs else None
-    given = recipe.globals and parameters is not None
-    meshed = recipe.location == "point" and raw.cells is not None and len(raw.cells) > 0
+    given = roles.globals and parameters is not None
+    meshed = roles.location == "point" and raw.cells is not None and len(raw.cells) > 0
     return PointSet(
         x.astype(np.float32),
         f,
@@ -62,28 +60,28 @@ def build_case(
         surface=derived.get("surface"),
         globals=np.asarray(parameters, np.float32) if given else None,
         times=None if raw.times is None or u is None else raw.times.astype(np.float32),
-        names=names_of(recipe, x.shape[1]),
+        names=names_of(roles, x.shape[1]),
     )
 
 
-def check_case(raw: RawCase, recipe: Recipe, targets: bool = True) -> list[str]:
-    """What is wrong with a file for this recipe, one line each; nothing is wrong with an empty list."""
+def check_case(raw: RawCase, roles: Roles, targets: bool = True) -> list[str]:
+    """What is wrong with a file for this roles, one line each; nothing is wrong with an empty list."""
     lines = []
     if not _finite(raw.points).all():
         lines.append(f"{raw.path} has NaN or infinite coordinates. Remove the case")
-    if recipe.location == "cell" and (raw.cells is None or not len(raw.cells)):
+    if roles.location == "cell" and (raw.cells is None or not len(raw.cells)):
         return [*lines, f"{raw.path} has no cells, but the named arrays are those of cells"]
-    for name, role in _named(recipe):
+    for name, role in _named(roles):
         if _has(raw, name):
-            lines += _check_array(raw, recipe, name, role)
+            lines += _check_array(raw, roles, name, role)
         elif targets or role == "input":
             lines.append(_missing(raw, name, role))
     return lines
 
 
-def field_of(raw: RawCase, name: str, recipe: Recipe) -> np.ndarray:
+def field_of(raw: RawCase, name: str, roles: Roles) -> np.ndarray:
     """(T, n, k) an array where the cases live; T = 1 where it does not change in time."""
-    if recipe.location == "cell":
+    if roles.location == "cell":
         return _frames(raw, raw.cell_data[name], len(raw.cells) if raw.cells is not None else 0)
     if name in raw.point_data:
         return _frames(raw, raw.point_data[name], len(raw.points))
@@ -119,14 +117,14 @@ def cell_centres(raw: RawCase) -> np.ndarray:
     return (raw.points[raw.cells] * there[..., None]).sum(1) / np.maximum(there.sum(1, keepdims=True), 1)
 
 
-def names_of(recipe: Recipe, dims: int) -> Names:
+def names_of(roles: Roles, dims: int) -> Names:
     """What the channels are called: a vector U gives U_x, U_y, U_z."""
-    inputs = channel_names(recipe.inputs, recipe.channels)
-    if "normals" in recipe.derive:
+    inputs = channel_names(roles.inputs, roles.channels)
+    if "normals" in roles.derive:
         inputs += [f"normal_{axis}" for axis in AXES[:dims]]
-    inputs += ["sdf"] * ("sdf" in recipe.derive)
-    targets = channel_names(recipe.targets, recipe.channels)
-    return Names(tuple(AXES[:dims]), tuple(inputs), tuple(targets), recipe.globals)
+    inputs += ["sdf"] * ("sdf" in roles.derive)
+    targets = channel_names(roles.targets, roles.channels)
+    return Names(tuple(AXES[:dims]), tuple(inputs), tuple(targets), roles.globals)
 
 
 def channel_names(arrays: Sequence[str], channels: Mapping[str, int]) -> list[str]:
@@ -150,17 +148,17 @@ def _targets(series: Sequence[np.ndarray], in_time: bool) -> tuple[np.ndarray, n
     return (u if in_time else u[0]), None if mask.all() else mask
 
 
-def _derived(raw: RawCase, recipe: Recipe) -> dict[str, np.ndarray]:
-    if not recipe.derive:
+def _derived(raw: RawCase, roles: Roles) -> dict[str, np.ndarray]:
+    if not roles.derive:
         return {}
-    geometry = Geometry(raw, recipe.location)
+    geometry = Geometry(raw, roles.location)
     makers = {
         "normals": geometry.normals,
         "sdf": lambda: geometry.distance()[:, None],
         "measure": geometry.measure,
         "surface": geometry.surface,
     }
-    return {name: makers[name]() for name in recipe.derive}
+    return {name: makers[name]() for name in roles.derive}
 
 
 def _frames(raw: RawCase, values: np.ndarray, count: int) -> np.ndarray:
@@ -168,8 +166,8 @@ def _frames(raw: RawCase, values: np.ndarray, count: int) -> np.ndarray:
     return np.asarray(values, np.float64).reshape(len(values) if frames else 1, count, -1)
 
 
-def _check_array(raw: RawCase, recipe: Recipe, name: str, role: str) -> list[str]:
-    on_points = recipe.location == "point" and name in raw.point_data
+def _check_array(raw: RawCase, roles: Roles, name: str, role: str) -> list[str]:
+    on_points = roles.location == "point" and name in raw.point_data
     where = "points" if on_points else "cells"
     values = raw.point_data[name] if on_points else raw.cell_data.get(name)
     if values is None:
@@ -178,7 +176,7 @@ def _check_array(raw: RawCase, recipe: Recipe, name: str, role: str) -> list[str
     if count not in values.shape[:2] or (raw.times is None and values.shape[0] != count):
         return [f'{raw.path} has "{name}" of shape {values.shape}, but {count} {where}']
     lines, found = [], components(raw, values, count)
-    wanted = recipe.channels.get(name, found)
+    wanted = roles.channels.get(name, found)
     if found != wanted:
         lines.append(f'{raw.path} has "{name}" with {found} components, but the first file has {wanted}')
     finite = _finite(values)
@@ -207,8 +205,8 @@ def _missing(raw: RawCase, name: str, role: str) -> str:
     return f'{raw.path} has no array "{name}" {listed}{nearest(name, there) or cure}'
 
 
-def _named(recipe: Recipe) -> list[tuple[str, str]]:
-    return [(name, "input") for name in recipe.inputs] + [(name, "target") for name in recipe.targets]
+def _named(roles: Roles) -> list[tuple[str, str]]:
+    return [(name, "input") for name in roles.inputs] + [(name, "target") for name in roles.targets]
 
 
 def _has(raw: RawCase, name: str) -> bool:

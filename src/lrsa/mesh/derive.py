@@ -16,7 +16,7 @@ import numpy as np
 from lrsa.errors import LrsaError
 from lrsa.geometry.cells import Shape, cell_edges, dimensions, kinds, unknown
 from lrsa.geometry.distances import distance_to
-from lrsa.mesh.recipe import RawCase
+from lrsa.mesh.roles import RawCase
 from lrsa.pointset import PointSet
 
 FLAT = 1e-9

@@ -1,19 +1,20 @@
 """A folder of simulations as one data set: every file checked in one pass, in parallel, resumable.
 
 Each worker reads a file, builds its case and leaves it in a folder beside the data set, under a name that
-depends on the file, the recipe and the parameters; an interrupted import finds it again. When all are
+depends on the file, the roles and the parameters; an interrupted import finds it again. When all are
 there, they become the data set in one rename. With problems nothing is written, and all of them are told.
 """
 
 import os
 import shutil
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, get_args
 
 import numpy as np
 
+from lrsa.console import Advance
 from lrsa.data.store import Schema
 from lrsa.data.writing import split_by_case, write_dataset
 from lrsa.errors import LrsaError, nearest
@@ -22,13 +23,12 @@ from lrsa.mesh.building import Problems, names_of
 from lrsa.mesh.finding import case_names, find_cases, labels_of
 from lrsa.mesh.parts import Job, Outcome, Parts, found
 from lrsa.mesh.pool import Call, ReaderPool, shared_pool
-from lrsa.mesh.recipe import Derived, Recipe
-from lrsa.mesh.survey import Summary, propose, summarise
+from lrsa.mesh.roles import Derived, Roles
+from lrsa.mesh.survey import FileSummary, propose, summarise
 from lrsa.mesh.tables import Parameters, read_globals
 
 __all__ = ["Imported", "Problems", "import_meshes", "propose"]
 
-Progress = Callable[[int, int], None]
 """Called with (cases done, cases in all)."""
 LOOKED_AT = 5
 """Files in which a named array is looked for before its shape is taken to be unknown."""
@@ -41,7 +41,7 @@ class Imported:
     path: Path
     counts: Mapping[str, int]
     """Cases of each split."""
-    recipe: Recipe
+    roles: Roles
     notes: tuple[str, ...]
     """What the user should know, one line each."""
 
@@ -54,7 +54,7 @@ def import_meshes(
     globals_table: Path | None = None,
     derive: Sequence[Derived] = (),
     workers: int | None = None,
-    progress: Progress = lambda done, total: None,
+    progress: Advance = lambda done, total, words: None,
 ) -> Imported:
     """Import every case of a file, a folder or a glob into `out`.
 
@@ -77,9 +77,9 @@ def import_meshes(
     names = case_names(paths)
     rows, problems = _parameters(paths, names, table)
     pool = shared_pool(min(workers or os.cpu_count() or 1, len(paths)))
-    recipe, notes = _settle(pool, paths, inputs, targets, derive, table)
+    roles, notes = _settle(pool, paths, inputs, targets, derive, table)
     folder = out.with_name(out.name + ".parts")
-    jobs = [Job.of(path, recipe, row, folder) for path, row in zip(paths, rows, strict=True)]
+    jobs = [Job.of(path, roles, row, folder) for path, row in zip(paths, rows, strict=True)]
     with alone(out):
         outcomes = _run(pool, jobs, progress)
         problems += [line for o in outcomes if isinstance(o, LrsaError) for line in _lines(o)]
@@ -87,12 +87,12 @@ def import_meshes(
         problems += _unlike(paths, outcomes)
         if problems:
             raise Problems(problems)
-        splits = split_by_case(Parts(jobs, made, recipe))
+        splits = split_by_case(Parts(jobs, made, roles))
         stored = {split: [names[int(i)] for i in part.chosen] for split, part in splits.items()}  # pyright: ignore[reportAttributeAccessIssue]
-        write_dataset(out, splits, _schema(source, out, recipe, made, stored))
+        write_dataset(out, splits, _schema(source, out, roles, made, stored))
         shutil.rmtree(folder, ignore_errors=True)
     counts = {split: len(part) for split, part in splits.items()}
-    return Imported(out, counts, recipe, (*notes, *_warnings(names, made)))
+    return Imported(out, counts, roles, (*notes, *_warnings(names, made)))
 
 
 def _check_request(
@@ -139,14 +139,14 @@ def _settle(
     targets: Sequence[str],
     derive: Sequence[Derived],
     table: Parameters | None,
-) -> tuple[Recipe, list[str]]:
+) -> tuple[Roles, list[str]]:
     """Where the cases live and how many channels the arrays have, from the first files that tell."""
     wanted = list(dict.fromkeys([*inputs, *targets]))
     on_points: dict[str, int] = {}
     on_cells: dict[str, int] = {}
     for path in paths[:LOOKED_AT]:
         try:
-            summary: Summary = pool.one(Call(summarise, (path,), path))
+            summary: FileSummary = pool.one(Call(summarise, (path,), path))
         except LrsaError:
             continue  # told of when all files are read
         for array in summary.arrays:
@@ -168,20 +168,20 @@ def _settle(
     if location == "cell":
         notes.append("all named arrays are those of cells: the cases live at the centres of their cells")
     columns = () if table is None else table.names
-    return Recipe(tuple(inputs), tuple(targets), tuple(derive), columns, location, channels), notes
+    return Roles(tuple(inputs), tuple(targets), tuple(derive), columns, location, channels), notes
 
 
-def _run(pool: ReaderPool, jobs: Sequence[Job], progress: Progress) -> list[Outcome | LrsaError]:
+def _run(pool: ReaderPool, jobs: Sequence[Job], progress: Advance) -> list[Outcome | LrsaError]:
     outcomes: list[Any] = [None] * len(jobs)
     for i, job in enumerate(jobs):
         outcomes[i] = found(job)
     missing = [i for i, outcome in enumerate(outcomes) if outcome is None]
     done = len(jobs) - len(missing)
-    progress(done, len(jobs))
+    progress(done, len(jobs), "cases")
     for k, outcome in pool.run([Call(Job.make, (jobs[i],), jobs[i].path) for i in missing]):
         outcomes[missing[k]] = outcome
         done += 1
-        progress(done, len(jobs))
+        progress(done, len(jobs), "cases")
     return outcomes
 
 
@@ -221,14 +221,14 @@ def _warnings(names: Sequence[str], outcomes: Sequence[Outcome]) -> list[str]:
 
 
 def _schema(
-    source: str | Path, out: Path, recipe: Recipe, made: Sequence[Outcome], stored: Mapping[str, list[str]]
+    source: str | Path, out: Path, roles: Roles, made: Sequence[Outcome], stored: Mapping[str, list[str]]
 ) -> Schema:
     return Schema(
         out.stem,
         "imported",
         "time-conditioned" if made[0].frames else "static",
-        names_of(recipe, made[0].dims),
-        {"recipe": recipe.to_dict(), "source": str(source), "files": len(made), "cases": stored},
+        names_of(roles, made[0].dims),
+        {"recipe": roles.to_dict(), "source": str(source), "files": len(made), "cases": stored},
     )
 
 

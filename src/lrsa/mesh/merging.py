@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from lrsa.errors import LrsaError
-from lrsa.mesh.recipe import RawCase
+from lrsa.mesh.roles import RawCase
 
 PIXEL, QUAD, VOXEL, HEXAHEDRON = 8, 9, 11, 12
 DISPLACEMENT = "displacement"

@@ -11,7 +11,7 @@ from lrsa.files import atomic
 from lrsa.mesh.building import build_case, names_of
 from lrsa.mesh.finding import fingerprint
 from lrsa.mesh.reading import read_raw
-from lrsa.mesh.recipe import Recipe
+from lrsa.mesh.roles import Roles
 from lrsa.pointset import PointSet
 from lrsa.version import __version__
 
@@ -38,26 +38,26 @@ class Job:
     """One case to build."""
 
     path: Path
-    recipe: Recipe
+    roles: Roles
     parameters: np.ndarray | None
     part: Path
     """Where the built case is left."""
 
     @staticmethod
-    def of(path: Path, recipe: Recipe, parameters: np.ndarray | None, folder: Path) -> "Job":
-        about = json.dumps(recipe.to_dict(), sort_keys=True)
+    def of(path: Path, roles: Roles, parameters: np.ndarray | None, folder: Path) -> "Job":
+        about = json.dumps(roles.to_dict(), sort_keys=True)
         row = "" if parameters is None else repr(parameters.tolist())
-        return Job(path, recipe, parameters, folder / f"{fingerprint(path, __version__, about, row)}.npz")
+        return Job(path, roles, parameters, folder / f"{fingerprint(path, __version__, about, row)}.npz")
 
     def make(self) -> Outcome:
         """Read, check and build the case, and leave it in the folder."""
         raw = read_raw(self.path)
-        case = build_case(raw, self.recipe, self.parameters)
+        case = build_case(raw, self.roles, self.parameters)
         case.check_finite(str(self.path))
         frames = 0 if raw.times is None else len(raw.times)
         named = {**raw.cell_data, **raw.point_data}
         varying = [
-            n for n in self.recipe.inputs if frames and np.shape(named[n])[0] == frames != len(raw.points)
+            n for n in self.roles.inputs if frames and np.shape(named[n])[0] == frames != len(raw.points)
         ]
         outcome = Outcome(
             len(case),
@@ -80,7 +80,7 @@ class Parts(Sequence[PointSet]):
 
     jobs: Sequence[Job]
     outcomes: Sequence[Outcome]
-    recipe: Recipe
+    roles: Roles
 
     def __len__(self) -> int:
         return len(self.jobs)
@@ -88,7 +88,7 @@ class Parts(Sequence[PointSet]):
     def __getitem__(self, index: int) -> PointSet:  # pyright: ignore[reportIncompatibleMethodOverride]
         with np.load(self.jobs[index].part) as part:
             arrays = {name: part[name] for name in part.files if name != "outcome"}
-        case = PointSet(**arrays, names=names_of(self.recipe, self.outcomes[index].dims))
+        case = PointSet(**arrays, names=names_of(self.roles, self.outcomes[index].dims))
         widths = [outcome.width for outcome in self.outcomes]
         cells, types = (case.cells, case.cell_types) if min(widths) else (None, None)
         if cells is not None:

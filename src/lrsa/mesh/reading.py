@@ -14,7 +14,7 @@ from lrsa.errors import LrsaError
 from lrsa.mesh.finding import GEOMETRY, MESHES, find_cases, is_openfoam
 from lrsa.mesh.merging import merge, series
 from lrsa.mesh.pool import Call, ReaderPool, shared_pool
-from lrsa.mesh.recipe import RawCase
+from lrsa.mesh.roles import RawCase
 from lrsa.mesh.tables import (
     TABLES,
     hdf5_part,

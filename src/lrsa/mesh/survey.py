@@ -3,20 +3,21 @@
 import os
 import shlex
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
 
 import numpy as np
 
+from lrsa.console import Advance
 from lrsa.errors import LrsaError
 from lrsa.geometry.cells import dimensions
 from lrsa.mesh.building import components
 from lrsa.mesh.finding import case_names, find_cases, is_openfoam, labels_of, tables_in
 from lrsa.mesh.pool import Call, shared_pool
 from lrsa.mesh.reading import read_raw
-from lrsa.mesh.recipe import RawCase
+from lrsa.mesh.roles import RawCase
 from lrsa.mesh.tables import Parameters, read_globals
 
 HELPERS = ("vtkOriginalPointIds", "vtkOriginalCellIds", "vtkGhostType", "Normals", "TimeValue")
@@ -39,7 +40,7 @@ class ArrayInfo:
 
 
 @dataclass(frozen=True)
-class Summary:
+class FileSummary:
     """One file."""
 
     points: int
@@ -50,7 +51,7 @@ class Summary:
     arrays: tuple[ArrayInfo, ...]
 
 
-def summarise(path: Path) -> Summary:
+def summarise(path: Path) -> FileSummary:
     """Read a file and describe it."""
     raw = read_raw(path)
     cells = 0 if raw.cells is None else len(raw.cells)
@@ -59,24 +60,24 @@ def summarise(path: Path) -> Summary:
     arrays = [_info(raw, name, v, "point", len(raw.points)) for name, v in raw.point_data.items()]
     arrays += [_info(raw, name, v, "cell", cells) for name, v in raw.cell_data.items()]
     frames = 0 if raw.times is None else len(raw.times)
-    return Summary(len(raw.points), cells, dimension, frames, tuple(arrays))
+    return FileSummary(len(raw.points), cells, dimension, frames, tuple(arrays))
 
 
 def propose(
     source: str | Path,
     workers: int | None = None,
-    progress: Callable[[int, int], None] = lambda done, total: None,
+    progress: Advance = lambda done, total, words: None,
 ) -> str:
-    """What was found, and a complete command; `progress` is told of (files read, files in all)."""
+    """What was found, and a complete command."""
     paths = find_cases(source)
     pool = shared_pool(min(workers or os.cpu_count() or 1, len(paths)))
-    found: dict[int, Summary | LrsaError] = {}
-    progress(0, len(paths))
+    found: dict[int, FileSummary | LrsaError] = {}
+    progress(0, len(paths), "files")
     for i, summary in pool.run([Call(summarise, (path,), path) for path in paths]):
         found[i] = summary
-        progress(len(found), len(paths))
+        progress(len(found), len(paths), "files")
     results = [found[i] for i in range(len(paths))]
-    read = [result for result in results if isinstance(result, Summary)]
+    read = [result for result in results if isinstance(result, FileSummary)]
     broken = [str(result) for result in results if isinstance(result, LrsaError)]
     if not read:
         raise LrsaError(f"none of the {len(paths)} files can be read; the first: {broken[0]}")
@@ -107,7 +108,7 @@ def _files(paths: Sequence[Path]) -> str:
     return f"{len(paths)} {'case' if len(paths) == 1 else 'cases'} ({counted})"
 
 
-def _sizes(read: Sequence[Summary]) -> str:
+def _sizes(read: Sequence[FileSummary]) -> str:
     parts = [f"points: {_span([s.points for s in read])}"]
     if any(s.cells for s in read):
         parts.append(f"cells: {_span([s.cells for s in read])}")
@@ -120,7 +121,7 @@ def _span(values: Sequence[int]) -> str:
     return str(min(values)) if min(values) == max(values) else f"{min(values)} to {max(values)}"
 
 
-def _arrays(read: Sequence[Summary]) -> list[str]:
+def _arrays(read: Sequence[FileSummary]) -> list[str]:
     lines = []
     for name, location in dict.fromkeys((a.name, a.location) for s in read for a in s.arrays):
         mine = [a for s in read for a in s.arrays if (a.name, a.location) == (name, location)]
@@ -135,7 +136,7 @@ def _arrays(read: Sequence[Summary]) -> list[str]:
 
 
 def _command(
-    source: str | Path, paths: Sequence[Path], read: Sequence[Summary], tables: Sequence[Path]
+    source: str | Path, paths: Sequence[Path], read: Sequence[FileSummary], tables: Sequence[Path]
 ) -> str:
     fields = [a for a in read[0].arrays if a.name not in HELPERS and not a.whole]
     location = "point" if any(a.location == "point" for a in fields) else "cell"

@@ -18,7 +18,7 @@ import numpy as np
 
 from lrsa.data.store import FORMAT
 from lrsa.errors import LrsaError
-from lrsa.mesh.recipe import RawCase
+from lrsa.mesh.roles import RawCase
 from lrsa.pointset import cell_types_of
 
 TABLES = (".csv", ".tsv", ".parquet")

@@ -46,7 +46,7 @@ class TaylorHood(Assembly):
         super().__init__(dofs, given, pivot=0.01)
 
 
-class Flow:
+class SteadyFlow:
     """The elements in their place, with a viscosity: residual, tangent, and the steady flow."""
 
     def __init__(self, space: TaylorHood, nodes: np.ndarray, viscosity: float) -> None:

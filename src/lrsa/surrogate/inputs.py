@@ -1,4 +1,4 @@
-"""The user's files as cases of a run: the recipe of the training data, applied to new files."""
+"""The user's files as cases of a run: arrays in the roles of the training data."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -12,11 +12,11 @@ from lrsa.mesh.arrays import case_of, read_npz
 from lrsa.mesh.building import build_case, check_case, components, field_of
 from lrsa.mesh.finding import case_names, labels_of
 from lrsa.mesh.reading import open_mesh, read_raw_safely, times_of
-from lrsa.mesh.recipe import RawCase
+from lrsa.mesh.roles import RawCase
 from lrsa.mesh.tables import TABLES, Parameters, hdf5_part, read_globals
 from lrsa.mesh.writing import is_table
 from lrsa.pointset import PointSet
-from lrsa.surrogate.recipes import numbered, recipe_of
+from lrsa.surrogate.roles import numbered, roles_of
 from lrsa.surrogate.surrogate import Surrogate
 
 FLAT = 1e-5
@@ -53,7 +53,7 @@ class Inputs:
         times: Sequence[float] = (),
     ) -> None:
         self.run, self.surrogate, self.inputs = run, surrogate, inputs
-        self.recipe, self.imported = recipe_of(surrogate, inputs, run)
+        self.roles, self.imported = roles_of(surrogate, inputs, run)
         self.conditioned = surrogate.schema.protocol == "time-conditioned"
         self.times = np.array(times, np.float32)
         if len(times) and not self.conditioned:
@@ -99,8 +99,8 @@ class Inputs:
         """
         made: dict[str, np.ndarray] = {}
         start = 0
-        for name in self.recipe.targets:
-            width = self.recipe.channels.get(name, 1)
+        for name in self.roles.targets:
+            width = self.roles.channels.get(name, 1)
             values = u[..., start] if width == 1 else u[..., start : start + width]
             start += width
             made[f"{name}_predicted"] = np.ascontiguousarray(values)
@@ -144,8 +144,8 @@ class Inputs:
             )
         self._check_components(raw)
         # Only the inputs: whatever is the matter with a target, it can be predicted.
-        case = build_case(raw, replace(self.recipe, targets=()), self._parameters_of(path), targets=False)
-        known = [replace(self.recipe, inputs=(), targets=(name,)) for name in self.recipe.targets]
+        case = build_case(raw, replace(self.roles, targets=()), self._parameters_of(path), targets=False)
+        known = [replace(self.roles, inputs=(), targets=(name,)) for name in self.roles.targets]
         truth = {
             one.targets[0]: field_of(raw, one.targets[0], one) for one in known if not check_case(raw, one)
         }
@@ -155,9 +155,9 @@ class Inputs:
         return Loaded(path, case, truth, times)
 
     def _check_components(self, raw: RawCase) -> None:
-        data = {**raw.cell_data, **raw.point_data} if self.recipe.location == "point" else raw.cell_data
-        for name in self.recipe.inputs:
-            wanted = self.recipe.channels.get(name, 1)
+        data = {**raw.cell_data, **raw.point_data} if self.roles.location == "point" else raw.cell_data
+        for name in self.roles.inputs:
+            wanted = self.roles.channels.get(name, 1)
             count = (
                 len(raw.points) if name in raw.point_data else len(raw.cells if raw.cells is not None else ())
             )
@@ -172,7 +172,7 @@ class Inputs:
         arrays = read_npz(path)
         features = len(self.surrogate.normaliser.f_shift)
         case = case_of(path, arrays, self.surrogate.schema.names, features, self.inputs, str(self.run))
-        there = [name for name in self.recipe.targets if np.size(arrays.get(name, ())) == len(case)]
+        there = [name for name in self.roles.targets if np.size(arrays.get(name, ())) == len(case)]
         truth = {name: arrays[name].reshape(1, len(case), 1) for name in there}
         return Loaded(path, case, truth, None)
 
@@ -233,15 +233,15 @@ class Inputs:
 
     def _table(self, path: Path | None) -> Parameters | None:
         if path is None:
-            if self.imported and self.recipe.globals:
-                names = ", ".join(self.recipe.globals)
+            if self.imported and self.roles.globals:
+                names = ", ".join(self.roles.globals)
                 raise LrsaError(
                     f"{self.run} was trained with {names} for every case: give them with --globals TABLE"
                 )
             return None
         table = read_globals(path)
-        missing = [name for name in self.recipe.globals if name not in table.names]
-        if missing or not self.recipe.globals:
+        missing = [name for name in self.roles.globals if name not in table.names]
+        if missing or not self.roles.globals:
             wanted = f"no column {', '.join(missing)}" if missing else "parameters, and the run takes none"
             raise LrsaError(f"{path} has {wanted} (it has: {', '.join(table.names)})")
         return table
@@ -253,4 +253,4 @@ class Inputs:
         if row is None:
             some = ", ".join(list(self.parameters.rows)[:5])
             raise LrsaError(f"{self.parameters.path} has no row for {path} (it has: {some}, ...)")
-        return row[[self.parameters.names.index(name) for name in self.recipe.globals]]
+        return row[[self.parameters.names.index(name) for name in self.roles.globals]]

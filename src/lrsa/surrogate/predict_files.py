@@ -5,12 +5,13 @@ where it does not). All inputs are read and checked before anything is written.
 """
 
 import os
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
 import numpy as np
 
+from lrsa.console import Advance
 from lrsa.errors import Failure, LrsaError
 from lrsa.mesh.finding import find_cases
 from lrsa.mesh.tables import hdf5_part
@@ -21,14 +22,13 @@ from lrsa.surrogate.inputs import Inputs, Loaded
 from lrsa.surrogate.query import Query, predict_at
 from lrsa.surrogate.surrogate import Surrogate, load
 
-Progress = Callable[[int, int, str], None]
 VTK_SUFFIXES = {suffix for known in SUFFIXES.values() for suffix in known}
 HELD = 10**9
 """Bytes of checked cases that are kept for the prediction; what is beyond is read again."""
 
 
 @dataclass
-class Summary:
+class Predicted:
     """What a prediction did."""
 
     cases: int = 0
@@ -47,8 +47,8 @@ def predict_path(
     globals_table: Path | None = None,
     at: Path | None = None,
     times: Sequence[float] = (),
-    progress: Progress | None = None,
-) -> Summary:
+    progress: Advance | None = None,
+) -> Predicted:
     """Predict every case of `source` into `out`.
 
     Args:
@@ -62,7 +62,7 @@ def predict_path(
         progress: Called with (done, total, words).
     """
     surrogate = load(run)
-    summary, path = Summary(), Path(source)
+    summary, path = Predicted(), Path(source)
     if surrogate.ranges is None:
         summary.notes.append(f"{run} keeps no training ranges: nothing is said about cases outside them")
     if is_dataset(path):
@@ -114,8 +114,8 @@ class _Work:
 
     surrogate: Surrogate
     reader: Inputs
-    summary: Summary
-    progress: Progress
+    summary: Predicted
+    progress: Advance
     pending: dict[str, np.ndarray] = field(default_factory=dict)
     """Predictions for the groups of an HDF5 file that is not complete yet."""
 
@@ -146,7 +146,7 @@ class _Work:
             self.pending = {}
 
     def _write_mesh(self, loaded: Loaded, u: np.ndarray, out: Path) -> None:
-        reader, location, times = self.reader, self.reader.recipe.location, loaded.case.times
+        reader, location, times = self.reader, self.reader.roles.location, loaded.case.times
         if times is None:
             written = write_mesh(reader.mesh_at(loaded), out, reader.fields(u, loaded), location)
         elif len(times) == 1:

@@ -20,7 +20,7 @@ STATE = Path("checkpoint") / "state.safetensors"
 
 
 @dataclass
-class Progress:
+class Standing:
     """Where a run stands at the end of an epoch."""
 
     epoch: int = 0
@@ -44,7 +44,7 @@ class Progress:
         return self.waiting / max(self.stepping or self.seconds, 1e-9)
 
 
-def save_weights(path: Path, surrogate: nn.Module) -> None:
+def save_model(path: Path, surrogate: nn.Module) -> None:
     """Weights and normalisation statistics."""
     _write(path, surrogate.state_dict())
 
@@ -55,7 +55,7 @@ def save_checkpoint(
     optimizer: torch.optim.Optimizer,
     scheduler: torch.optim.lr_scheduler.LRScheduler,
     scaler: torch.amp.GradScaler,
-    progress: Progress,
+    progress: Standing,
 ) -> None:
     tensors: dict[str, Tensor] = {f"surrogate.{k}": v for k, v in surrogate.state_dict().items()}
     state = optimizer.state_dict()
@@ -76,7 +76,7 @@ def load_checkpoint(
     optimizer: torch.optim.Optimizer,
     scheduler: torch.optim.lr_scheduler.LRScheduler,
     scaler: torch.amp.GradScaler,
-) -> Progress:
+) -> Standing:
     with _reading(path) as file:
         metadata = json.loads(file.metadata()["state"])
         tensors = {key: file.get_tensor(key) for key in file.keys()}  # noqa: SIM118 - not a dictionary
@@ -94,13 +94,13 @@ def load_checkpoint(
     optimizer.load_state_dict({"state": state, "param_groups": metadata["groups"]})
     scheduler.load_state_dict(metadata["scheduler"])
     scaler.load_state_dict(metadata["scaler"])
-    return Progress(**metadata["progress"])
+    return Standing(**metadata["progress"])
 
 
-def load_progress(path: Path) -> Progress:
+def load_standing(path: Path) -> Standing:
     """Of a checkpoint, only where the run stands."""
     with _reading(path) as file:
-        return Progress(**json.loads(file.metadata()["state"])["progress"])
+        return Standing(**json.loads(file.metadata()["state"])["progress"])
 
 
 @contextmanager

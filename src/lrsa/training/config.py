@@ -40,7 +40,7 @@ class TrainConfig:
     """Use the quadrature weights of the points, where the data has them."""
     chunk: int | None = None
     """Points at a time, for point sets that do not fit in memory: slower, the same gradient."""
-    checkpoint: bool = False
+    recompute: bool = False
     """Keep only the input of each layer for the backward pass: less memory, more time."""
     compile: bool = False
     """Compile the repeated layers, which takes minutes at the first step; meant for GPUs."""
@@ -117,6 +117,8 @@ class RunConfig:
     def load(run: Path) -> "RunConfig":
         values = read_config(run)
         with naming_damage(run):
+            if "checkpoint" in values["train"]:  # what it was called before 0.2
+                values["train"]["recompute"] = values["train"].pop("checkpoint")
             return RunConfig(
                 data=DataConfig(**values.pop("data")),
                 schema=Schema.from_json(json.dumps(values.pop("schema"))),

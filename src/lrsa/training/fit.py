@@ -29,11 +29,11 @@ from lrsa.problems.making import make_dataset
 from lrsa.problems.problem import Problem, Scale, Source
 from lrsa.surrogate.ranges import Ranges
 from lrsa.surrogate.surrogate import Surrogate, load, requirements
-from lrsa.training.checkpoint import Progress
+from lrsa.training.checkpoint import Standing
 from lrsa.training.choose import SIZES, for_data, for_problem
 from lrsa.training.config import DataConfig, RunConfig, TrainConfig, check_new, option_names, versions
 from lrsa.training.loop import Trainer, case_loss
-from lrsa.training.repeated_layers import checkpoint_blocks, compile_blocks, repeated
+from lrsa.training.repeated_layers import compile_blocks, recompute_blocks, repeated
 
 
 def fit(
@@ -145,7 +145,7 @@ def prepare(
     return run
 
 
-def train_run(run: Path) -> Progress:
+def train_run(run: Path) -> Standing:
     """Train the run of this folder, or go on with it; no other process may at the same time."""
     config = RunConfig.load(run)
     if config.threads:
@@ -159,8 +159,8 @@ def train_run(run: Path) -> Progress:
 def trainer_of(run: Path, config: RunConfig) -> Trainer:
     """The trainer of a run, before its first step."""
     surrogate = surrogate_of(config)
-    if config.train.checkpoint:
-        checkpoint_blocks(surrogate.model)
+    if config.train.recompute:
+        recompute_blocks(surrogate.model)
     if config.train.compile:
         compile_blocks(surrogate.model)
     training, validation = split_cases(config)
@@ -267,7 +267,7 @@ def _check_data(model: nn.Module, config: RunConfig, cases: Selection) -> None:
     if "time" in needs and config.schema.protocol != "time-conditioned":
         who = f'the model "{config.model}" needs a time'
         raise LrsaError(f"{who}, and {config.schema.name} has none. Use --model.time False")
-    for name in ("checkpoint", "compile"):
+    for name in ("recompute", "compile"):
         if getattr(config.train, name) and config.train.chunk is not None:
             raise LrsaError(f"--train.{name} does nothing in chunks of points. Leave it or --train.chunk out")
         if getattr(config.train, name) and not repeated(model):

@@ -14,6 +14,7 @@ from pathlib import Path
 import torch
 from torch import Tensor
 
+from lrsa.console import Advance
 from lrsa.context import Context
 from lrsa.data.batch import Batch, order, prefetch
 from lrsa.errors import Failure
@@ -22,11 +23,9 @@ from lrsa.objectives.protocols import Loss, Protocol
 from lrsa.pointset import PointSet
 from lrsa.surrogate.precision import autocast
 from lrsa.surrogate.surrogate import Surrogate
-from lrsa.training.checkpoint import STATE, Progress, load_checkpoint, save_checkpoint, save_weights
+from lrsa.training.checkpoint import STATE, Standing, load_checkpoint, save_checkpoint, save_model
 from lrsa.training.config import TrainConfig
 
-Report = Callable[[int, int, str], None]
-"""Called with (steps done, steps in all, a few words)."""
 Collate = Callable[[Sequence[PointSet]], Batch]
 
 
@@ -60,9 +59,9 @@ class Trainer:
             torch.device(device).type, init_scale=2.0**10, enabled=config.precision == "fp16"
         )
         self.case_loss = case_loss(config)
-        self.progress = Progress()
+        self.progress = Standing()
 
-    def train(self, report: Report) -> Progress:
+    def train(self, report: Advance) -> Standing:
         """Run to the last epoch; `model.safetensors` holds the best one by validation, `last` the last."""
         state = (self.surrogate, self.optimizer, self.scheduler, self.scaler)
         checkpoint = self.run / STATE
@@ -78,12 +77,12 @@ class Trainer:
             self._epoch(report)
             self.progress.seconds += time.perf_counter() - started
             save_checkpoint(checkpoint, *state, self.progress)
-        save_weights(self.run / "last.safetensors", self.surrogate)
+        save_model(self.run / "last.safetensors", self.surrogate)
         if not self.progress.best_epoch:  # no validation, or none that was finite
-            save_weights(self.run / "model.safetensors", self.surrogate)
+            save_model(self.run / "model.safetensors", self.surrogate)
         return self.progress
 
-    def _epoch(self, report: Report) -> None:
+    def _epoch(self, report: Advance) -> None:
         epoch, config = self.progress.epoch, self.config
         torch.manual_seed(1_000_003 * config.seed + epoch)
         keys = [self.keys[i] for i in order(len(self.keys), config.seed, epoch)]
@@ -135,7 +134,7 @@ class Trainer:
             row["validation"] = float(errors.mean())
             if row["validation"] < progress.best:
                 progress.best, progress.best_epoch = row["validation"], progress.epoch
-                save_weights(self.run / "model.safetensors", self.surrogate)
+                save_model(self.run / "model.safetensors", self.surrogate)
         with open(self.run / "metrics.jsonl", "a") as file:
             file.write(json.dumps(row) + "\n")
             file.flush()

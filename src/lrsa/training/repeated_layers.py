@@ -24,7 +24,7 @@ def compile_blocks(model: nn.Module, backend: str = "inductor") -> nn.Module:
     return model
 
 
-def checkpoint_blocks(model: nn.Module) -> nn.Module:
+def recompute_blocks(model: nn.Module) -> nn.Module:
     """Keep only the input of each repeated layer for the backward pass, and compute the rest again there.
 
     Layers with running statistics stay as they are: computing them again would count every batch twice.

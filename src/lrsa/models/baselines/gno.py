@@ -5,7 +5,7 @@ from torch import Tensor, nn
 
 from lrsa.context import Context
 from lrsa.errors import LrsaError
-from lrsa.models.baselines.graph import CHUNK, Cases, Graph, mlp, over_chunks, point_features
+from lrsa.models.baselines.graph import CHUNK, BatchLayout, Graph, mlp, over_chunks, point_features
 
 
 class GNO(nn.Module):
@@ -61,7 +61,7 @@ class GNO(nn.Module):
     def forward(self, x: Tensor, f: Tensor | None = None, context: Context | None = None) -> Tensor:
         """x (B, N, p), f (B, N, c) or None -> u (B, N, o)."""
         context = context or Context()
-        cases = Cases.of(x, context)
+        cases = BatchLayout.of(x, context)
         neighbourhoods = Neighbourhoods(cases.graph(context, "GNO"))
         a = cases.pack(point_features(x, f, self.coord_dim, self.in_features))
         h = self.lift(a)

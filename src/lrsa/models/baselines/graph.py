@@ -105,7 +105,7 @@ def _segments(index: Tensor, points: int) -> tuple[Tensor, Tensor]:
 
 
 @dataclass(frozen=True)
-class Cases:
+class BatchLayout:
     """The real points of a padded batch (B, N), case after case."""
 
     shape: tuple[int, int]
@@ -114,11 +114,11 @@ class Cases:
     mask: Tensor | None
 
     @staticmethod
-    def of(x: Tensor, context: Context) -> "Cases":
+    def of(x: Tensor, context: Context) -> "BatchLayout":
         batch, points = x.shape[:2]
         if context.mask is None:
-            return Cases((batch, points), (points,) * batch, None)
-        return Cases((batch, points), tuple(context.mask.sum(1).tolist()), context.mask)
+            return BatchLayout((batch, points), (points,) * batch, None)
+        return BatchLayout((batch, points), tuple(context.mask.sum(1).tolist()), context.mask)
 
     def pack(self, h: Tensor) -> Tensor:
         """(B, N, d) -> (n, d)."""

@@ -3,7 +3,7 @@
 from torch import Tensor, nn
 
 from lrsa.context import Context
-from lrsa.models.baselines.graph import Cases, Graph, GraphNorm, mlp, point_features
+from lrsa.models.baselines.graph import BatchLayout, Graph, GraphNorm, mlp, point_features
 
 
 class GraphSAGE(nn.Module):
@@ -52,7 +52,7 @@ class GraphSAGE(nn.Module):
     def forward(self, x: Tensor, f: Tensor | None = None, context: Context | None = None) -> Tensor:
         """x (B, N, p), f (B, N, c) or None -> u (B, N, o)."""
         context = context or Context()
-        cases = Cases.of(x, context)
+        cases = BatchLayout.of(x, context)
         graph = cases.graph(context, "GraphSAGE")
         h = self.encoder(cases.pack(point_features(x, f, self.coord_dim, self.in_features)))
         for k, conv in enumerate(self.convs):

@@ -11,7 +11,7 @@ from torch import Tensor, nn
 from lrsa.context import Context
 from lrsa.errors import LrsaError
 from lrsa.geometry.neighbours import Level, pooling_levels
-from lrsa.models.baselines.graph import Cases, Graph, GraphNorm, mlp, point_features
+from lrsa.models.baselines.graph import BatchLayout, Graph, GraphNorm, mlp, point_features
 from lrsa.models.baselines.graph_sage import SAGEConv
 
 REMEMBERED = 2**30
@@ -84,7 +84,7 @@ class GraphUNet(nn.Module):
     def forward(self, x: Tensor, f: Tensor | None = None, context: Context | None = None) -> Tensor:
         """x (B, N, p), f (B, N, c) or None -> u (B, N, o)."""
         context = context or Context()
-        cases = Cases.of(x, context)
+        cases = BatchLayout.of(x, context)
         positions = cases.pack(x).detach().float().cpu().numpy()
         levels, counts = self.pooling(np.split(positions, np.cumsum(cases.counts)[:-1]), x.device)
         graph = cases.graph(context, "Graph U-Net")

@@ -4,7 +4,15 @@ import torch
 from torch import Tensor, nn
 
 from lrsa.context import Context
-from lrsa.models.baselines.graph import CHUNK, Cases, Graph, check_memory, mlp, over_chunks, point_features
+from lrsa.models.baselines.graph import (
+    CHUNK,
+    BatchLayout,
+    Graph,
+    check_memory,
+    mlp,
+    over_chunks,
+    point_features,
+)
 
 KEPT = 4
 """Numbers per edge and channel that a step keeps where nothing is recomputed."""
@@ -48,7 +56,7 @@ class MeshGraphNet(nn.Module):
     def forward(self, x: Tensor, f: Tensor | None = None, context: Context | None = None) -> Tensor:
         """x (B, N, p), f (B, N, c) or None -> u (B, N, o)."""
         context = context or Context()
-        cases = Cases.of(x, context)
+        cases = BatchLayout.of(x, context)
         graph = cases.graph(context, "MeshGraphNet")
         v = self.encode_points(cases.pack(point_features(x, f, self.coord_dim, self.in_features)))
         geometry = edge_geometry(cases.pack(x), graph, cases.counts)

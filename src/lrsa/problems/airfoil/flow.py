@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 
 from lrsa.numerics.compiled import compiled
-from lrsa.problems.airfoil.mesh import Cells, Geometry
+from lrsa.problems.airfoil.mesh import CellMetrics, Cells
 
 GAMMA = 1.4
 ENTROPY_FIX = 0.1
@@ -150,7 +150,7 @@ def _state(w: np.ndarray, cell: int) -> Any:
 
 
 @compiled
-def fill_ghosts(w: np.ndarray, infinity: Any, cells: Cells, geometry: Geometry) -> None:
+def fill_ghosts(w: np.ndarray, infinity: Any, cells: Cells, geometry: CellMetrics) -> None:
     """The states beyond the boundaries."""
     for cell, second, ghost in cells.wall:
         for k in range(4):
@@ -169,7 +169,7 @@ def fill_ghosts(w: np.ndarray, infinity: Any, cells: Cells, geometry: Geometry) 
 
 
 @compiled
-def residual(w: np.ndarray, infinity: Any, cells: Cells, geometry: Geometry, out: np.ndarray) -> None:
+def residual(w: np.ndarray, infinity: Any, cells: Cells, geometry: CellMetrics, out: np.ndarray) -> None:
     """The flux of U out of every cell, into (C, 4); fills the ghosts of w (C + ghosts, 4)."""
     fill_ghosts(w, infinity, cells, geometry)
     out[:] = 0.0

@@ -12,7 +12,7 @@ import numpy as np
 from lrsa.errors import Failure
 from lrsa.numerics.compiled import compiled
 from lrsa.problems.airfoil.flow import GAMMA, residual, split_jacobian
-from lrsa.problems.airfoil.mesh import Cells, Geometry
+from lrsa.problems.airfoil.mesh import CellMetrics, Cells
 
 COURANT = (200.0, 20.0)
 """Waves cross this many cells in a step; the next one is tried where the flow does not settle."""
@@ -27,7 +27,7 @@ MOST = 1000
 
 
 def steady_flow(
-    cells: Cells, geometry: Geometry, infinity: tuple[float, float, float, float], tolerance: float
+    cells: Cells, geometry: CellMetrics, infinity: tuple[float, float, float, float], tolerance: float
 ) -> np.ndarray:
     """(C + ghosts, 4) states (ρ, u, v, p) of the steady flow that is `infinity` far away.
 
@@ -47,7 +47,7 @@ def steady_flow(
 
 def _iterate(
     cells: Cells,
-    geometry: Geometry,
+    geometry: CellMetrics,
     infinity: tuple[float, float, float, float],
     tolerance: float,
     courant: float,
@@ -82,7 +82,12 @@ def _iterate(
 
 @compiled
 def assemble(
-    w: np.ndarray, cells: Cells, geometry: Geometry, courant: float, diagonal: np.ndarray, blocks: np.ndarray
+    w: np.ndarray,
+    cells: Cells,
+    geometry: CellMetrics,
+    courant: float,
+    diagonal: np.ndarray,
+    blocks: np.ndarray,
 ) -> None:
     """V/Δt + ∂R₁/∂U: the (C, 4, 4) diagonal and the (C, 4, 4, 4) blocks of the four neighbours."""
     diagonal[:] = 0.0

@@ -49,7 +49,7 @@ class Cells(NamedTuple):
     """(C, 3) the same along i."""
 
 
-class Geometry(NamedTuple):
+class CellMetrics(NamedTuple):
     """Normals times lengths, from the second to the third cell of a face or outwards; areas of the cells."""
 
     faces: np.ndarray
@@ -160,13 +160,13 @@ def connect(behind: int, around: int, layers: int) -> Cells:
     )
 
 
-def measure(nodes: np.ndarray, behind: int) -> Geometry:
+def measure(nodes: np.ndarray, behind: int) -> CellMetrics:
     """The normals and areas of the cells of a C-grid, in the order of `connect`."""
     along, across = np.diff(nodes, axis=1), np.diff(nodes, axis=0)
     forth = np.stack([-along[..., 1], along[..., 0]], axis=-1)  # (count + 1, layers, 2)
     outward = np.stack([across[..., 1], -across[..., 0]], axis=-1)  # (count, layers + 1, 2)
     inner = [forth[1:-1].reshape(-1, 2), outward[:, 1:-1].reshape(-1, 2), outward[:behind, 0]]
-    return Geometry(
+    return CellMetrics(
         faces=np.concatenate(inner),
         wall=-outward[behind : len(outward) - behind, 0],
         far=np.concatenate([outward[:, -1], -forth[0], forth[-1]]),

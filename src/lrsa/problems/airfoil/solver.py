@@ -20,8 +20,8 @@ from lrsa.problems.airfoil.flow import GAMMA
 from lrsa.problems.airfoil.implicit import steady_flow
 from lrsa.problems.airfoil.mesh import (
     NAMES,
+    CellMetrics,
     Cells,
-    Geometry,
     c_grid,
     chord_stations,
     connect,
@@ -94,7 +94,7 @@ def mach_number(w: np.ndarray) -> np.ndarray:
 
 
 def lift_and_drag(
-    w: np.ndarray, cells: Cells, geometry: Geometry, mach: float, incidence: float
+    w: np.ndarray, cells: Cells, geometry: CellMetrics, mach: float, incidence: float
 ) -> tuple[float, float]:
     """The coefficients of the pressure on the airfoil, for a chord of 1."""
     pressure = 0.5 * (w[cells.wall[:, 0], 3] + w[cells.wall[:, 2], 3]) - 1

@@ -84,7 +84,7 @@ class NavierStokes:
         kept = len(range(0, self.resolution, self.stride))
         return kept, kept
 
-    def flow(self) -> "Flow":
+    def flow(self) -> "VorticityFlow":
         """The equation, discretised."""
         # sin s + cos s is the real part of (1 - i) exp(is): half of that for k = (1, 1), half for (-1, -1).
         half = self.forcing * (1 - 1j) / 2
@@ -92,7 +92,7 @@ class NavierStokes:
         dtype = {"float32": torch.float32, "float64": torch.float64}.get(self.dtype)
         if dtype is None:
             raise LrsaError(f'no arithmetic "{self.dtype}" for Navier-Stokes. There are: float32, float64')
-        return Flow(self.resolution, self.viscosity, modes, dtype)
+        return VorticityFlow(self.resolution, self.viscosity, modes, dtype)
 
     def points(self) -> np.ndarray:
         """(m², 2) float32, the grid points that are kept, the first axis of the grid being x."""
@@ -101,7 +101,7 @@ class NavierStokes:
         return np.stack([x.ravel(), y.ravel()], axis=1).astype(np.float32)
 
 
-class Flow:
+class VorticityFlow:
     """The equation on a grid of n × n points: its operators and the memory that a step works in."""
 
     def __init__(

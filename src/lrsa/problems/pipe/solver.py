@@ -17,7 +17,7 @@ import numpy as np
 
 from lrsa.errors import LrsaError
 from lrsa.geometry.measures import cell_areas, shared_areas
-from lrsa.numerics.taylor_hood import Flow, TaylorHood
+from lrsa.numerics.taylor_hood import SteadyFlow, TaylorHood
 from lrsa.pointset import Names, PointSet
 
 LENGTH, WIDTH = 10.0, 1.0
@@ -62,9 +62,9 @@ class Pipe:
         height, _ = centre_line(theta, x)
         return np.stack(np.broadcast_arrays(x[:, None], across + height[:, None]), axis=-1)
 
-    def flow(self, theta: np.ndarray) -> Flow:
+    def flow(self, theta: np.ndarray) -> SteadyFlow:
         """The elements in the place of that pipe."""
-        return Flow(space(self.elements), self.nodes(theta).reshape(-1, 2), self.viscosity)
+        return SteadyFlow(space(self.elements), self.nodes(theta).reshape(-1, 2), self.viscosity)
 
     def start(self, theta: np.ndarray) -> np.ndarray:
         """(V, 2) the inlet's profile carried along the pipe, parallel to the walls: free of divergence."""

@@ -29,7 +29,7 @@ class Material(NamedTuple):
     density: float
 
 
-class Block(NamedTuple):
+class Workpiece(NamedTuple):
     """The nodes (I, J) and the elements between them."""
 
     x: np.ndarray
@@ -66,16 +66,18 @@ class Forging:
         return float((self.ledger[WORK] - gone) / self.ledger[WORK])
 
 
-def at_rest(columns: int, rows: int, density: float) -> Block:
+def at_rest(columns: int, rows: int, density: float) -> Workpiece:
     """The block before the die comes."""
     x, y = np.moveaxis(nodes(columns, rows), -1, 0).copy()
     vx, vy, fx, fy = (np.zeros_like(x) for _ in range(4))
     state = np.zeros((columns, -(-rows // TILE), STATE * TILE))
     rest = WIDTH * HEIGHT / (4 * columns * rows)
-    return Block(x, y, vx, vy, fx, fy, density * shares(columns, rows), state, rest)
+    return Workpiece(x, y, vx, vy, fx, fy, density * shares(columns, rows), state, rest)
 
 
-def forge(block: Block, material: Material, pieces: np.ndarray, safety: float, thinnest: float) -> Forging:
+def forge(
+    block: Workpiece, material: Material, pieces: np.ndarray, safety: float, thinnest: float
+) -> Forging:
     """Press the die into the block, which is changed.
 
     Args:
@@ -93,7 +95,7 @@ def forge(block: Block, material: Material, pieces: np.ndarray, safety: float, t
     return Forging(frames, end, ledger, kinetic, _stored(block, material), momentum)
 
 
-def _stored(block: Block, material: Material) -> float:
+def _stored(block: Workpiece, material: Material) -> float:
     """Elastic energy."""
     columns, chunks = block.state.shape[:2]
     rows = block.x.shape[1] - 1
@@ -106,7 +108,7 @@ def _stored(block: Block, material: Material) -> float:
 
 @compiled
 def run(
-    block: Block,
+    block: Workpiece,
     material: Material,
     pieces: np.ndarray,
     safety: float,
@@ -148,7 +150,7 @@ def run(
 
 
 @compiled
-def move(block: Block, kick: float, step: float, ledger: np.ndarray) -> None:
+def move(block: Workpiece, kick: float, step: float, ledger: np.ndarray) -> None:
     """Velocities from the forces, places from the velocities; the floor holds the last row."""
     last = block.x.shape[1] - 1
     for i in range(len(block.x)):
@@ -165,7 +167,7 @@ def move(block: Block, kick: float, step: float, ledger: np.ndarray) -> None:
 
 @compiled
 def push(
-    block: Block,
+    block: Workpiece,
     pieces: np.ndarray,
     travel: float,
     kick: float,
@@ -193,7 +195,7 @@ def push(
 
 
 @compiled
-def resist(block: Block, material: Material, step: float, tile: np.ndarray) -> float:
+def resist(block: Workpiece, material: Material, step: float, tile: np.ndarray) -> float:
     """Stresses at the end of the step and their forces on the nodes; the plastic work."""
     young, nu, limit, _ = material
     columns, chunks = block.state.shape[:2]

@@ -117,7 +117,7 @@ def point(
 
 @compiled
 def longest_step(block: Any, material: Any) -> Any:
-    """The longest stable step of a `Block`, and the smallest Jacobian at its integration points.
+    """The longest stable step of a `Workpiece`, and the smallest Jacobian at its integration points.
 
     2/ω, with a bound on ω: the elastic energy is at most E/(1-ν) |∇u|² / 2, and the largest eigenvalue of the
     element matrix of |∇u|², in its three modes, is at most its largest row sum.

@@ -1,4 +1,4 @@
-"""What a file holds, and the recipe that turns it into a case: used to import, and again to predict."""
+"""What a file holds, and the roles of its arrays in a case: used to import, and again to predict."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -37,7 +37,7 @@ class RawCase:
 
 
 @dataclass(frozen=True)
-class Recipe:
+class Roles:
     """Which arrays are what. It is kept in the data set's provenance, and so in every run trained on it."""
 
     inputs: tuple[str, ...] = ()
@@ -61,6 +61,6 @@ class Recipe:
         }
 
     @staticmethod
-    def from_dict(values: Mapping[str, object]) -> "Recipe":
+    def from_dict(values: Mapping[str, object]) -> "Roles":
         tuples = {k: tuple(v) if isinstance(v, list) else v for k, v in values.items()}
-        return Recipe(**tuples)  # pyright: ignore[reportArgumentType]
+        return Roles(**tuples)  # pyright: ignore[reportArgumentType]
