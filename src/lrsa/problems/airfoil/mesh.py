@@ -83,6 +83,7 @@ def c_grid(
     y = np.concatenate([half[::-1], -half[1:]])
     step = np.hypot(x[1] - x[0], y[1] - y[0])
     y = y + displaced(displacements, x, y)
+    y[-1] = y[0]  # the trailing edge is one point; products may round its two columns differently
     wake = geometric(behind, step / (RADIUS - 1))[1:]
     tail = np.stack([1 + (RADIUS - 1) * wake, y[0] * (1 - wake)], axis=1)
     inner = np.concatenate([tail[::-1], np.stack([x, y], axis=1), tail])
