@@ -31,7 +31,7 @@ from torch import Tensor, nn
 import lrsa
 from lrsa.cli.program import main
 from lrsa.context import Context
-from lrsa.data.batch import Batch
+from lrsa.data.batch import AHEAD, Batch
 from lrsa.data.prepare import Collator
 from lrsa.data.store import Dataset
 from lrsa.errors import Failure, LrsaError
@@ -42,8 +42,9 @@ from lrsa.objectives.protocols import protocol
 from lrsa.pointset import Names, PointSet
 from lrsa.training.checkpoint import STATE, load_standing
 from lrsa.training.config import DataConfig, RunConfig, TrainConfig
-from lrsa.training.fit import split_cases, surrogate_of, train_run
+from lrsa.training.fit import prepare, train_run
 from lrsa.training.loop import Trainer, case_errors
+from lrsa.training.survey import Survey, split_cases
 
 pytest_plugins = ["small_runs"]
 pytestmark = pytest.mark.usefixtures("home")
@@ -157,13 +158,13 @@ def test_batches_hold_training_cases_only(data: Path, monkeypatch: pytest.Monkey
 def test_statistics_are_of_the_training_cases_only(data: Path) -> None:
     quick(data, "run", validation=0.3, epochs=1)
     config = config_of("run")
-    before = surrogate_of(config).normaliser.state_dict()
+    before = Survey.of(config).normaliser.state_dict()
     kept = split_cases(config)[1].chosen
     cases = list(Dataset(data, "train"))
     for i in kept:
         cases[int(i)] = replace(cases[int(i)], u=100 * cases[int(i)].u, f=100 * cases[int(i)].f)  # pyright: ignore
     other = write(Path("other.h5"), cases, grid_cases(1))
-    after = surrogate_of(replace(config, data=DataConfig(str(other)))).normaliser.state_dict()
+    after = Survey.of(replace(config, data=DataConfig(str(other)))).normaliser.state_dict()
     assert_bit_equal(before, after)
 
 
@@ -511,3 +512,25 @@ def test_what_is_asked_for_is_what_is_kept(data: Path, trained: Path) -> None:
     for kept in (config, typed):
         assert {name: kept.options[name] for name in OPTIONS} == OPTIONS
         assert Path(kept.data.path) == data
+
+
+def test_the_training_data_is_passed_over_once_before_the_first_step(
+    home: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    data = write(home / "many.h5", grid_cases(60), grid_cases(2, seed=1))
+    read: list[int] = []
+    item = Dataset.__getitem__
+    monkeypatch.setattr(Dataset, "__getitem__", lambda self, i: (read.append(i), item(self, i))[1])
+    run = prepare(str(data), "lrsa", options=OPTIONS, train={"batch_size": 2, "epochs": 1})
+    # Each once (54 for training, 6 for validation), the cases of the first step, and a look at the first one.
+    assert sorted(set(read)) == list(range(60))
+    assert len(read) <= 60 + 2 + 8
+    read.clear()
+
+    def stop(self: Trainer, batch: Batch) -> float:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(Trainer, "step", stop)
+    with pytest.raises(KeyboardInterrupt):
+        train_run(run)
+    assert len(read) <= 2 * (AHEAD + 2) + 4, "the batches that are read ahead, and no more"

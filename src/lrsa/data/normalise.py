@@ -1,5 +1,6 @@
 """Normalisation by training statistics, kept with the weights."""
 
+from collections.abc import Mapping
 from typing import Literal
 
 import numpy as np
@@ -7,6 +8,7 @@ import torch
 from torch import Tensor, nn
 
 from lrsa.data.store import Selection
+from lrsa.pointset import PointSet
 
 Coordinates = Literal["box", "axis", "raw"]
 """How coordinates are normalised: `box` by one map for all axes, `axis` each by its mean and deviation, `raw`
@@ -72,39 +74,19 @@ class Normaliser(nn.Module):
 
     @staticmethod
     def of(cases: Selection, history: int = 0, coordinates: Coordinates = "box") -> "Normaliser":
-        """The statistics of the training cases; `history` frames of the target count as further features."""
-        points, features, targets, parameters = Moments(), Moments(), Moments(), Moments()
-        low, high = np.inf, -np.inf
-        times: list[float] = []
+        """The normalisation of these training cases."""
+        statistics = Statistics()
         for i, case in enumerate(cases):
             case.check_finite(cases.label(i))
-            low, high = np.minimum(low, case.x.min(0)), np.maximum(high, case.x.max(0))
-            points.add(case.x)
-            times += [] if case.times is None else [case.times.min(), case.times.max()]
-            if case.f is not None:
-                features.add(case.f)
-            if case.globals is not None:
-                parameters.add(case.globals[None])
-            if case.u is not None:
-                known = True if case.u_mask is None else case.u_mask
-                channels = case.u.shape[-1]
-                targets.add(
-                    case.u.reshape(-1, channels), np.broadcast_to(known, case.u.shape).reshape(-1, channels)
-                )
-        low, high = np.asarray(low, float), np.asarray(high, float)
-        sides = high - low
-        axes = np.flatnonzero(sides > SMALLEST * np.maximum(sides.max(), np.abs([low, high]).max(0)))
-        f, g, u = (m.shift_scale() for m in (features, parameters, targets))
-        f = np.concatenate([f, np.tile(u, history)], axis=1)
-        made = Normaliser(len(low), f.shape[1], g.shape[1], u.shape[1], len(axes))
-        made._set("x", *_map(coordinates, low, high, points))
-        made._set("f", *f)
-        made._set("g", *g)
-        made._set("u", *targets.shift_scale(constant=0.0))
-        if times:
-            first, last = min(times), max(times)
-            made._set("t", np.array([first]), np.array([last - first if last > first else 1.0]))
-        made.x_axes.copy_(torch.as_tensor(axes))
+            statistics.add(case)
+        return statistics.normaliser(history, coordinates)
+
+    @staticmethod
+    def holding(tensors: Mapping[str, Tensor]) -> "Normaliser":
+        """Of the state of another one."""
+        sizes = (len(tensors[name]) for name in ("x_shift", "f_shift", "g_shift", "u_shift", "x_axes"))
+        made = Normaliser(*sizes)
+        made.load_state_dict(tensors)
         return made
 
     def coordinates(self, x: Tensor) -> Tensor:
@@ -124,9 +106,53 @@ class Normaliser(nn.Module):
         """Normalised -> physical."""
         return u * self.u_scale + self.u_shift
 
-    def _set(self, name: str, shift: np.ndarray, scale: np.ndarray) -> None:
+    def set(self, name: str, shift: np.ndarray, scale: np.ndarray) -> None:
+        """Of the channels `name`: x, f, g, u or t."""
         getattr(self, f"{name}_shift").copy_(torch.as_tensor(shift))
         getattr(self, f"{name}_scale").copy_(torch.as_tensor(scale))
+
+
+class Statistics:
+    """What normalisation needs to know of the training cases, accumulated in one pass over them."""
+
+    def __init__(self) -> None:
+        self.points, self.features, self.targets, self.parameters = (Moments() for _ in range(4))
+        self.low, self.high = np.array(np.inf), np.array(-np.inf)
+        self.times: list[float] = []
+
+    def add(self, case: PointSet) -> None:
+        """One more case."""
+        self.low, self.high = np.minimum(self.low, case.x.min(0)), np.maximum(self.high, case.x.max(0))
+        self.points.add(case.x)
+        self.times += [] if case.times is None else [case.times.min(), case.times.max()]
+        if case.f is not None:
+            self.features.add(case.f)
+        if case.globals is not None:
+            self.parameters.add(case.globals[None])
+        if case.u is not None:
+            known = True if case.u_mask is None else case.u_mask
+            channels = case.u.shape[-1]
+            self.targets.add(
+                case.u.reshape(-1, channels), np.broadcast_to(known, case.u.shape).reshape(-1, channels)
+            )
+
+    def normaliser(self, history: int = 0, coordinates: Coordinates = "box") -> Normaliser:
+        """`history` frames of the target count as further features."""
+        low, high = np.asarray(self.low, float), np.asarray(self.high, float)
+        sides = high - low
+        axes = np.flatnonzero(sides > SMALLEST * np.maximum(sides.max(), np.abs([low, high]).max(0)))
+        f, g, u = (m.shift_scale() for m in (self.features, self.parameters, self.targets))
+        f = np.concatenate([f, np.tile(u, history)], axis=1)
+        made = Normaliser(len(low), f.shape[1], g.shape[1], u.shape[1], len(axes))
+        made.set("x", *_map(coordinates, low, high, self.points))
+        made.set("f", *f)
+        made.set("g", *g)
+        made.set("u", *self.targets.shift_scale(constant=0.0))
+        if self.times:
+            first, last = min(self.times), max(self.times)
+            made.set("t", np.array([first]), np.array([last - first if last > first else 1.0]))
+        made.x_axes.copy_(torch.as_tensor(axes))
+        return made
 
 
 def _map(how: Coordinates, low: np.ndarray, high: np.ndarray, points: Moments) -> np.ndarray:

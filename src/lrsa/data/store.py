@@ -107,6 +107,14 @@ class Dataset(Sequence[PointSet]):
         return "x" in self._shared
 
     @property
+    def sizes(self) -> np.ndarray:
+        """(S,) the points of every case; none of them is read."""
+        if self._offsets is not None:
+            return np.diff(self._offsets)
+        points = len(self._shared["x"]) if self.fixed_points else self._own["x"].shape[1]
+        return np.full(len(self), points)
+
+    @property
     def grid(self) -> tuple[int, ...] | None:
         """The index shape that all cases have, if they have one."""
         return self._grid

@@ -11,6 +11,7 @@ other units, a mesh in millimetres and an angle of attack that nobody trained on
 import json
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import reduce
 from pathlib import Path
 
 import numpy as np
@@ -36,11 +37,14 @@ class Ranges:
     @staticmethod
     def of(cases: Iterable[PointSet]) -> "Ranges":
         """The ranges of these cases."""
-        spans: dict[str, Span] = {}
-        for case in cases:
-            for name, (low, high) in _spans(case).items():
-                before = spans.get(name, (low, high))
-                spans[name] = (min(low, before[0]), max(high, before[1]))
+        return reduce(Ranges.widened, cases, Ranges({}))
+
+    def widened(self, case: PointSet) -> "Ranges":
+        """The ranges of these cases and one more."""
+        spans = dict(self.spans)
+        for name, (low, high) in _spans(case).items():
+            before = spans.get(name, (low, high))
+            spans[name] = (min(low, before[0]), max(high, before[1]))
         return Ranges(spans)
 
     def save(self, run: Path) -> None:

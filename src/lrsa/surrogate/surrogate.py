@@ -234,9 +234,11 @@ def load(run: str | Path, epoch: Epoch = "best") -> Surrogate:
         if tensor.is_floating_point() and not torch.isfinite(tensor).all():
             raise LrsaError(f"{path} is damaged, or its training failed: {name} is not finite. Train again")
     model = create_model(record.model, **record.options)
-    names = ("x_shift", "f_shift", "g_shift", "u_shift", "x_axes")
+    prefix = "normaliser."
     try:
-        normaliser = Normaliser(*(len(tensors[f"normaliser.{name}"]) for name in names))
+        normaliser = Normaliser.holding(
+            {name.removeprefix(prefix): t for name, t in tensors.items() if name.startswith(prefix)}
+        )
         surrogate = Surrogate(
             model, normaliser, record.schema, record.weighted, record.precision, Ranges.load(run)
         )

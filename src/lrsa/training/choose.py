@@ -16,8 +16,6 @@ SIZES = ("width", "depth", "heads", "rank")
 STEPS = 6000
 """Training steps that a user's own data gets, within the bounds of EPOCHS."""
 EPOCHS = (20, 500)
-SAMPLED = 200
-"""Cases that are looked at to choose."""
 
 
 @dataclass(frozen=True)
@@ -60,8 +58,7 @@ def for_problem(problem: Problem, scale: Scale, model: str) -> Choice:
 
 def for_data(data: Dataset, model: str) -> Choice:
     """A model and a training that suit the size of the data."""
-    few = np.unique(np.linspace(0, len(data) - 1, SAMPLED).astype(int))
-    points = sorted(len(data[int(i)]) for i in few)
+    points = sorted(data.sizes.tolist())
     n, cases = points[len(points) // 2], len(data)
     large = cases * n > 2_000_000
     options: dict[str, Any] = {

@@ -8,12 +8,10 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 import torch
 from torch import nn
 
 from lrsa.console import bar, console
-from lrsa.data.batch import evenly_weighted
 from lrsa.data.normalise import Normaliser
 from lrsa.data.prepare import Collator
 from lrsa.data.store import Dataset, Selection, is_path
@@ -27,13 +25,13 @@ from lrsa.objectives.protocols import protocol
 from lrsa.problems.catalogue import get
 from lrsa.problems.making import make_dataset
 from lrsa.problems.problem import Problem, Scale, Source
-from lrsa.surrogate.ranges import Ranges
 from lrsa.surrogate.surrogate import Surrogate, load, requirements
 from lrsa.training.checkpoint import Standing
 from lrsa.training.choose import SIZES, for_data, for_problem
 from lrsa.training.config import DataConfig, RunConfig, TrainConfig, check_new, option_names, versions
 from lrsa.training.loop import Trainer, case_loss
 from lrsa.training.repeated_layers import compile_blocks, recompute_blocks, repeated
+from lrsa.training.survey import Survey, normaliser_of, split_cases
 
 
 def fit(
@@ -133,15 +131,18 @@ def prepare(
         command=_command(),
         versions=versions(),
     )
-    config = _with_dimensions(config)
-    config = replace(config, weighted=config.train.weights and not evenly_weighted(split_cases(config)[0]))
+    if "u" not in cases:
+        raise LrsaError(f"{seen.path} has no targets to learn")
+    survey = Survey.of(config)
+    config = replace(_with_dimensions(config, survey.normaliser), weighted=survey.weighted)
     if matched:
-        config = _matched(config, choose("lrsa").model)
-    _check_first_step(surrogate_of(config), config)
+        config = _matched(config, choose("lrsa").model, survey.normaliser)
+    _check_first_step(surrogate_of(config, survey.normaliser), config)
     settled = {**config.options, **vars(config.train)}
     shown = ", ".join(f"{k} {settled[k]}" for k in (*choice.model, *choice.train))
     console.print(f"{data}: {choice.why}: {shown}")
     config.begin(run)
+    survey.save(run)
     return run
 
 
@@ -151,14 +152,12 @@ def train_run(run: Path) -> Standing:
     if config.threads:
         torch.set_num_threads(config.threads)
     with alone(run.resolve()), bar(f"Training {config.model} on {config.schema.name}") as report:
-        trainer = trainer_of(run, config)
-        Ranges.of(trainer.cases).save(run)
-        return trainer.train(report)
+        return trainer_of(run, config).train(report)
 
 
 def trainer_of(run: Path, config: RunConfig) -> Trainer:
     """The trainer of a run, before its first step."""
-    surrogate = surrogate_of(config)
+    surrogate = surrogate_of(config, normaliser_of(run, config))
     if config.train.recompute:
         recompute_blocks(surrogate.model)
     if config.train.compile:
@@ -176,11 +175,10 @@ def trainer_of(run: Path, config: RunConfig) -> Trainer:
     )
 
 
-def surrogate_of(config: RunConfig) -> Surrogate:
+def surrogate_of(config: RunConfig, normaliser: Normaliser) -> Surrogate:
     """The surrogate of a run before training."""
     torch.manual_seed(config.train.seed)
     training, _ = split_cases(config)
-    normaliser = _normaliser(config, training)
     model = create_model(config.model, **config.options)
     surrogate = Surrogate(model, normaliser, config.schema, config.weighted, config.train.precision)
     surrogate.chunk = config.train.chunk
@@ -192,19 +190,6 @@ def surrogate_of(config: RunConfig) -> Surrogate:
         except RuntimeError as error:
             raise LrsaError(f"the weights of {config.init} are of another model or other data") from error
     return surrogate
-
-
-def split_cases(config: RunConfig) -> tuple[Selection, Selection]:
-    """Training and validation cases; the test cases are never seen."""
-    data = Dataset(Path(config.data.path), "train")
-    count = min(config.data.samples or len(data), len(data))
-    order = np.random.default_rng(config.train.seed).permutation(count)
-    share = config.train.validation
-    kept = min(max(1, round(share * count)), count - 1) if share else 0
-    return (
-        Selection(data, np.sort(order[kept:]), config.data.stride),
-        Selection(data, np.sort(order[:kept]), config.data.stride),
-    )
 
 
 def data_for_scale(problem: Problem, scale: Scale, source: Source) -> Path:
@@ -225,16 +210,12 @@ def data_for_scale(problem: Problem, scale: Scale, source: Source) -> Path:
     return path
 
 
-def _with_dimensions(config: RunConfig) -> RunConfig:
+def _with_dimensions(config: RunConfig, normaliser: Normaliser) -> RunConfig:
     """The configuration with the sizes of the model that the data decides."""
-    training, _ = split_cases(config)
-    if training[0].u is None:
-        raise LrsaError(f"{config.data.path} has no targets to learn")
     options = dict(config.options)
     conditioned = config.schema.protocol == "time-conditioned"
     if conditioned and "time" in model_options(config.model):
         options.setdefault("time", True)
-    normaliser = _normaliser(config, training)
     options |= {"coord_dim": len(normaliser.x_axes), "out_features": len(normaliser.u_shift)}
     features, g = len(normaliser.f_shift), len(normaliser.g_shift)
     # What the model takes from the context is no feature of its points.
@@ -243,14 +224,9 @@ def _with_dimensions(config: RunConfig) -> RunConfig:
     return replace(config, options={**options, "in_features": features})
 
 
-def _normaliser(config: RunConfig, cases: Selection) -> Normaliser:
-    history = protocol(config.schema.protocol).history
-    return Normaliser.of(cases, history, config.train.coordinates)
-
-
-def _matched(config: RunConfig, of_lrsa: Mapping[str, Any]) -> RunConfig:
+def _matched(config: RunConfig, of_lrsa: Mapping[str, Any], normaliser: Normaliser) -> RunConfig:
     """The configuration at the width that gives the model the parameters of LRSA on this data."""
-    ours = _with_dimensions(replace(config, model="lrsa", options=of_lrsa)).options
+    ours = _with_dimensions(replace(config, model="lrsa", options=of_lrsa), normaliser).options
     width = matched_width(config.model, config.options, parameter_count("lrsa", ours))
     return replace(config, options={**config.options, "width": width})
 

@@ -46,7 +46,8 @@ class Trainer:
         self.run, self.config, self.device = run, config, device
         self.surrogate, self.protocol, self.collate = surrogate.to(device), protocol, collate
         self.cases, self.validation = cases, validation
-        self.keys = [(i, k) for i in range(len(cases)) for k in range(protocol.examples(cases[0]))]
+        examples = protocol.examples(cases[0])
+        self.keys = [(i, k) for i in range(len(cases)) for k in range(examples)]
         self.steps = math.ceil(len(self.keys) / config.batch_size)
         self.optimizer = torch.optim.AdamW(
             surrogate.model.parameters(), lr=config.max_lr, weight_decay=config.weight_decay, fused=True

@@ -1,0 +1,68 @@
+"""The cases of a run: which it sees, and all that one pass over them tells before the first step."""
+
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+from safetensors.torch import load_file, save_file
+
+from lrsa.data.batch import evenly_weighted
+from lrsa.data.normalise import Normaliser, Statistics
+from lrsa.data.store import Dataset, Selection
+from lrsa.files import atomic
+from lrsa.objectives.protocols import protocol
+from lrsa.surrogate.ranges import Ranges
+from lrsa.training.config import RunConfig
+
+FILE = "normaliser.safetensors"
+
+
+@dataclass(frozen=True)
+class Survey:
+    """Of the training cases: their normalisation, their ranges, whether their weights differ."""
+
+    normaliser: Normaliser
+    ranges: Ranges
+    weighted: bool
+
+    @staticmethod
+    def of(config: RunConfig) -> "Survey":
+        """One pass over the training cases, which are checked on the way."""
+        cases, _ = split_cases(config)
+        statistics, ranges, weighted = Statistics(), Ranges({}), False
+        for i, case in enumerate(cases):
+            case.check_finite(cases.label(i))
+            statistics.add(case)
+            ranges = ranges.widened(case)
+            weighted = weighted or not evenly_weighted([case])
+        history = protocol(config.schema.protocol).history
+        normaliser = statistics.normaliser(history, config.train.coordinates)
+        return Survey(normaliser, ranges, weighted and config.train.weights)
+
+    def save(self, run: Path) -> None:
+        """Keep it, so that the training and its continuation need no pass of their own."""
+        with atomic(run / FILE) as temporary:
+            save_file(self.normaliser.state_dict(), temporary)
+        self.ranges.save(run)
+
+
+def normaliser_of(run: Path, config: RunConfig) -> Normaliser:
+    """The normalisation that was kept with a run; of older runs it is computed again."""
+    if not (run / FILE).exists():
+        survey = Survey.of(config)
+        survey.ranges.save(run)
+        return survey.normaliser
+    return Normaliser.holding(load_file(run / FILE))
+
+
+def split_cases(config: RunConfig) -> tuple[Selection, Selection]:
+    """Training and validation cases; the test cases are never seen."""
+    data = Dataset(Path(config.data.path), "train")
+    count = min(config.data.samples or len(data), len(data))
+    order = np.random.default_rng(config.train.seed).permutation(count)
+    share = config.train.validation
+    kept = min(max(1, round(share * count)), count - 1) if share else 0
+    return (
+        Selection(data, np.sort(order[kept:]), config.data.stride),
+        Selection(data, np.sort(order[:kept]), config.data.stride),
+    )
