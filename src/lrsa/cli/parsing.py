@@ -121,7 +121,7 @@ def rows_of_training() -> Rows:
     return {
         f.name: Row(_without_none(hints[f.name]), helps.get(f.name, ""), _hint(f.default))
         for f in fields(TrainConfig)
-        if f.name != "weights"
+        if f.name not in ("weights", "minutes")
     }
 
 

@@ -19,6 +19,7 @@ def train(
     /,
     source: Literal["generated", "official"] = "generated",
     scale: Literal["demo", "cpu", "paper"] | None = None,
+    minutes: float | None = None,
     out: Path | None = None,
     init: Path | None = None,
     device: str = "cpu",
@@ -36,6 +37,8 @@ def train(
         data: A benchmark of `lrsa data list`, or a file.
         source: The data of a benchmark: made by its solver, or its official files, once imported.
         scale: Size of a benchmark's run (default: cpu).
+        minutes: The time that the training may take; the number of its steps follows (default: as many epochs
+            as the scale says).
         out: The run folder (default: runs/DATA-MODEL).
         init: A run whose weights to start from.
         device: cpu, cuda, ...
@@ -49,6 +52,7 @@ def train(
     from lrsa.training.fit import prepare, train_run
 
     settings = train if weights else {**train, "weights": False}
+    settings = settings if minutes is None else {**settings, "minutes": minutes}
     run = prepare(
         data,
         chosen,

@@ -22,6 +22,11 @@ class TrainConfig:
 
     epochs: int = 100
     """Passes over the training cases."""
+    minutes: float | None = None
+    """Instead of epochs, the time that the training may take: as many steps as fit into it, by the measured
+    first ones, fixed before the training begins."""
+    steps: int | None = None
+    """Steps of an epoch, where it is not to see all cases."""
     batch_size: int = 4
     """Cases per step."""
     max_lr: float = 1e-3
@@ -63,7 +68,8 @@ class TrainConfig:
 
 _RANGES: tuple[tuple[tuple[str, ...], type | tuple[type, ...], Callable[[Any], bool], str], ...] = (
     (("epochs", "batch_size"), int, lambda v: v >= 1, "a whole number, at least 1"),
-    (("chunk",), (int, type(None)), lambda v: v is None or v >= 1, "a whole number, at least 1"),
+    (("chunk", "steps"), (int, type(None)), lambda v: v is None or v >= 1, "a whole number, at least 1"),
+    (("minutes",), (int, float, type(None)), lambda v: v is None or 0 < v < math.inf, "a positive number"),
     (("seed",), int, lambda v: v >= 0, "a whole number, at least 0"),
     (("max_lr", "clip"), (int, float), lambda v: 0 < v < math.inf, "a positive number"),
     (("weight_decay", "gradient_weight"), (int, float), lambda v: 0 <= v < math.inf, "a number, at least 0"),

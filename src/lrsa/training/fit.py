@@ -4,6 +4,7 @@ import shlex
 import sys
 from collections.abc import Mapping
 from dataclasses import replace
+from datetime import datetime, timedelta
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -26,6 +27,7 @@ from lrsa.problems.catalogue import get
 from lrsa.problems.making import make_dataset
 from lrsa.problems.problem import Problem, Scale, Source
 from lrsa.surrogate.surrogate import Surrogate, load, requirements
+from lrsa.training.budget import TIMED, WARM, Pace, duration
 from lrsa.training.checkpoint import Standing
 from lrsa.training.choose import SIZES, for_data, for_problem
 from lrsa.training.config import DataConfig, RunConfig, TrainConfig, check_new, option_names, versions
@@ -138,9 +140,11 @@ def prepare(
     if matched:
         config = _matched(config, choose("lrsa").model, survey.normaliser)
     _check_first_step(surrogate_of(config, survey.normaliser), config)
+    config, estimate = _within_budget(run, config, survey.normaliser)
     settled = {**config.options, **vars(config.train)}
     shown = ", ".join(f"{k} {settled[k]}" for k in (*choice.model, *choice.train))
     console.print(f"{data}: {choice.why}: {shown}")
+    console.print(estimate)
     config.begin(run)
     survey.save(run)
     return run
@@ -155,9 +159,9 @@ def train_run(run: Path) -> Standing:
         return trainer_of(run, config).train(report)
 
 
-def trainer_of(run: Path, config: RunConfig) -> Trainer:
+def trainer_of(run: Path, config: RunConfig, normaliser: Normaliser | None = None) -> Trainer:
     """The trainer of a run, before its first step."""
-    surrogate = surrogate_of(config, normaliser_of(run, config))
+    surrogate = surrogate_of(config, normaliser or normaliser_of(run, config))
     if config.train.recompute:
         recompute_blocks(surrogate.model)
     if config.train.compile:
@@ -208,6 +212,23 @@ def data_for_scale(problem: Problem, scale: Scale, source: Source) -> Path:
     with bar(f"Making {problem.name}") as report:
         make_dataset(problem, scale.samples, scale.test, scale.fidelity, progress=report)
     return path
+
+
+def _within_budget(run: Path, config: RunConfig, normaliser: Normaliser) -> tuple[RunConfig, str]:
+    """The configuration with the epochs that its minutes allow, and what is said of the time it takes."""
+    if config.threads:
+        torch.set_num_threads(config.threads)
+    # Enough epochs for the steps that are measured, whatever the schedule will be.
+    trial = trainer_of(run, replace(config, train=replace(config.train, epochs=WARM + TIMED)), normaliser)
+    pace, minutes, epochs, steps = Pace.of(trial), config.train.minutes, config.train.epochs, trial.steps
+    if minutes is not None:
+        epochs, steps = pace.within(minutes, trial.steps)
+        cut = steps if steps < trial.steps else config.train.steps
+        config = replace(config, train=replace(config.train, epochs=epochs, steps=cut))
+    total = pace.seconds(epochs, steps)
+    finish = datetime.now() + timedelta(seconds=total)
+    when = f"{finish:%H:%M}" if total < 12 * 3600 else f"{finish:%Y-%m-%d %H:%M}"
+    return config, f"{epochs} epochs of {steps} steps take about {duration(total)}: until {when}"
 
 
 def _with_dimensions(config: RunConfig, normaliser: Normaliser) -> RunConfig:

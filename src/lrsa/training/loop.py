@@ -48,7 +48,8 @@ class Trainer:
         self.cases, self.validation = cases, validation
         examples = protocol.examples(cases[0])
         self.keys = [(i, k) for i in range(len(cases)) for k in range(examples)]
-        self.steps = math.ceil(len(self.keys) / config.batch_size)
+        whole = math.ceil(len(self.keys) / config.batch_size)
+        self.steps = min(whole, config.steps or whole)
         self.optimizer = torch.optim.AdamW(
             surrogate.model.parameters(), lr=config.max_lr, weight_decay=config.weight_decay, fused=True
         )
@@ -86,8 +87,7 @@ class Trainer:
     def _epoch(self, report: Advance) -> None:
         epoch, config = self.progress.epoch, self.config
         torch.manual_seed(1_000_003 * config.seed + epoch)
-        keys = [self.keys[i] for i in order(len(self.keys), config.seed, epoch)]
-        batches = prefetch(self.batch, [keys[i :: self.steps] for i in range(self.steps)])
+        batches = prefetch(self.batch, self.batches(epoch))
         total, seen, started = 0.0, 0, time.perf_counter()
         self.surrogate.train()
         for step in range(1, self.steps + 1):
@@ -102,8 +102,14 @@ class Trainer:
             report(epoch * self.steps + step, self.steps * config.epochs, f"{words} {rate:.0f} cases/s")
         batches.close()
         self._close_epoch(
-            {"epoch": epoch + 1, "lr": float(self.scheduler.get_last_lr()[0]), "loss": total / len(keys)}
+            {"epoch": epoch + 1, "lr": float(self.scheduler.get_last_lr()[0]), "loss": total / seen}
         )
+
+    def batches(self, epoch: int) -> list[list[tuple[int, int]]]:
+        """The keys of every step of an epoch: all examples, or those that fit into so many steps."""
+        keys = [self.keys[i] for i in order(len(self.keys), self.config.seed, epoch)]
+        keys = keys[: self.steps * self.config.batch_size]
+        return [keys[i :: self.steps] for i in range(self.steps)]
 
     def batch(self, keys: Sequence[tuple[int, int]]) -> Batch:
         """The examples of these (case, index) keys."""
