@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from small import OPTIONS, grid_cases, quick, refusal, say, write
+from small import OPTIONS, WORDS, grid_cases, quick, refusal, say, write
 
 from lrsa.training.budget import Pace, duration
 from lrsa.training.config import RunConfig
@@ -52,7 +52,7 @@ def test_a_fake_clock_measures_the_steps_and_not_the_first_ones(data: Path) -> N
 def test_minutes_settle_the_epochs_once(
     data: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """Nine cases in steps of four: three steps of 2 s an epoch and 1 s of validation are 17 epochs in 2 min."""
+    """Nine cases in steps of four: 3 steps of 2 s an epoch and 1 s of validation, 17 times in 2 minutes."""
     monkeypatch.setattr(Pace, "of", lambda trainer: Pace(2.0, 1.0))
     run = prepare(str(data), "lrsa", options=OPTIONS, train={"minutes": 2, "batch_size": 4})
     assert "17 epochs of 3 steps take about 119 s" in capsys.readouterr().out.replace("2 min", "119 s")
@@ -83,9 +83,7 @@ def test_the_finish_is_told_before_the_first_epoch(data: Path, capsys: pytest.Ca
 def test_senseless_minutes_are_refused(data: Path, capsys: pytest.CaptureFixture[str]) -> None:
     for minutes in ("0", "-3", "nan"):
         assert "a positive number" in refusal(capsys, "train", data, "--minutes", minutes)
-    assert "take about" in say(
-        capsys, "train", data, "--minutes", "0.01", "--model.width", 16, "--model.depth", 1
-    )
+    assert "take about" in say(capsys, "train", data, "--minutes", "0.01", *WORDS)
 
 
 @pytest.mark.parametrize(
