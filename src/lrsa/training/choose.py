@@ -41,7 +41,7 @@ def for_problem(problem: Problem, scale: Scale, model: str) -> Choice:
     if scale.preset is not None:
         row = PRESETS[scale.preset]
         settings = {k: getattr(row, k) for k in ("epochs", "batch_size", "max_lr", "weight_decay")}
-    if model == "lrsa" or model.startswith("backbone-"):
+    if get(model).family in ("lrsa", "backbone"):
         options = {**(PRESETS[scale.preset].model if scale.preset else {}), **scale.model}
     else:
         published = get(model).all_presets()
