@@ -9,7 +9,7 @@ import pytest
 import torch
 from torch import Tensor, nn
 
-from lrsa.context import Context
+from lrsa.context import Context, Needs
 from lrsa.errors import LrsaError
 from lrsa.geometry.graphs import batch_edges
 from lrsa.geometry.neighbours import near_edges
@@ -203,7 +203,7 @@ def test_edges_of_another_batch_are_refused() -> None:
 def test_geo_fno_needs_its_shape_code_and_a_mode_number_for_every_axis() -> None:
     x = torch.rand(2, 20, 2)
     model = GeoFNO(2, 0, 1, width=4, modes=(2, 2), grid=(6, 6), code_dim=3)
-    assert model.requires == {"globals"}
+    assert model.needs == Needs(globals=True, coordinates="box")
     with pytest.raises(LrsaError, match="shape code"):
         model(x)
     with pytest.raises(LrsaError, match="3 numbers, not 5"):
