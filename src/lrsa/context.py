@@ -1,12 +1,16 @@
-"""Everything about a sample that is neither coordinates nor features."""
+"""Everything about a sample that is neither coordinates nor features, and what of it a model needs."""
 
-from dataclasses import dataclass, replace
-from typing import Any
+from dataclasses import dataclass, fields, replace
+from typing import Any, Literal
 
 import torch
 from torch import Tensor
 
 from lrsa.errors import LrsaError
+
+Coordinates = Literal["box", "axis", "raw"]
+"""How coordinates are normalised: `box` by one map for all axes, `axis` each by its mean and deviation, `raw`
+not at all."""
 
 
 @dataclass(frozen=True)
@@ -78,3 +82,52 @@ class Context:
         """The same on another device."""
         tensors = {k: v.to(device) for k, v in vars(self).items() if isinstance(v, Tensor)}
         return replace(self, **tensors)
+
+
+@dataclass(frozen=True)
+class Edges:
+    """Which edges a model wants: of the mesh where there is one, else to the nearest points."""
+
+    radius: float | None = None
+    """In the units of the coordinates: to the points within it, instead of those of the mesh."""
+    self_loops: bool = True
+
+
+@dataclass(frozen=True)
+class Needs:
+    """What a model takes from `Context`, and what is prepared for it: its attribute `needs`.
+
+    `a | b` is what a model of two parts needs.
+    """
+
+    grid: bool = False
+    time: bool = False
+    globals: bool = False
+    """Time and globals become features of every point for a model that does not take them here."""
+    edges: Edges | None = None
+    eigenfunctions: int = 0
+    """How many columns of `Context.basis`."""
+    sensors: int = 0
+    """The number of points of every case, where it is fixed."""
+    coordinates: Coordinates | None = None
+    """The normalisation without which the model has no meaning."""
+
+    def __or__(self, other: "Needs") -> "Needs":
+        joined: dict[str, Any] = {"eigenfunctions": max(self.eigenfunctions, other.eigenfunctions)}
+        for name in (field.name for field in fields(self) if field.name not in joined):
+            mine, theirs = getattr(self, name), getattr(other, name)
+            if mine and theirs and mine != theirs:
+                raise LrsaError(f"parts of one model need different {name}: {mine} and {theirs}")
+            joined[name] = mine or theirs
+        return Needs(**joined)
+
+
+def needs_of(model: object) -> Needs:
+    """What a model declares, or its class whatever the options. One that declares nothing needs nothing."""
+    needs = getattr(model, "needs", Needs())
+    if isinstance(model, type) and isinstance(needs, property):
+        return Needs()
+    if not isinstance(needs, Needs):
+        who = model.__name__ if isinstance(model, type) else type(model).__name__
+        raise LrsaError(f"{who}.needs is {needs!r}, not `lrsa.context.Needs`, for example Needs(grid=True)")
+    return needs

@@ -10,7 +10,7 @@ import torch
 from torch import Tensor, nn
 
 import lrsa
-from lrsa.context import Context
+from lrsa.context import Context, Needs, needs_of
 from lrsa.errors import LrsaError
 from lrsa.models.baselines.factformer import FactFormer
 from lrsa.models.baselines.flare import FLARE
@@ -88,7 +88,7 @@ def test_time_is_asked_for_and_matters(name: str) -> None:
     torch.manual_seed(0)
     x, f, context = sample()
     model = MODELS[name](2, 1, 1, time=True)
-    assert "time" in model.requires
+    assert needs_of(model).time
     with pytest.raises(LrsaError, match="time"):
         model(x, f, context)
     early, late = (model(x, f, replace(context, time=torch.full((2,), t))) for t in (0.1, 0.9))
@@ -146,7 +146,7 @@ def test_factformer_kernels_are_a_dense_kernel_in_factors(grid: tuple[int, ...])
 def test_factformer_refuses_what_has_no_axes() -> None:
     x, f, context = sample()
     model = MODELS["factformer"](2, 1, 1)
-    assert model.requires == {"grid"}
+    assert needs_of(model) == Needs(grid=True)
     with pytest.raises(LrsaError, match=r"Context\.grid"):
         model(x, f)
     with pytest.raises(LrsaError, match="mask"):

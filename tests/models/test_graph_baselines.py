@@ -9,7 +9,7 @@ import pytest
 import torch
 from torch import Tensor, nn
 
-from lrsa.context import Context
+from lrsa.context import Context, Needs
 from lrsa.errors import LrsaError
 from lrsa.geometry.graphs import batch_edges
 from lrsa.geometry.neighbours import near_edges
@@ -17,7 +17,7 @@ from lrsa.models.baselines import deeponet, geo_fno, gno, graph_sage, graph_unet
 from lrsa.models.baselines.deeponet import DeepONet
 from lrsa.models.baselines.geo_fno import GeoFNO
 from lrsa.models.baselines.gno import GNO
-from lrsa.models.baselines.graph import Cases, Graph
+from lrsa.models.baselines.graph import BatchLayout, Graph
 from lrsa.models.baselines.graph_sage import GraphSAGE
 from lrsa.models.baselines.graph_unet import GraphUNet
 from lrsa.models.baselines.mesh_graph_net import MeshGraphNet
@@ -194,16 +194,16 @@ def test_edges_of_another_batch_are_refused() -> None:
         with pytest.raises(LrsaError, match=words):
             GraphSAGE(2, 0, 1)(x, None, Context(edges=edges))
     with pytest.raises(LrsaError, match="leaves the 10 points"):
-        Cases.of(x, Context()).graph(Context(edges=torch.tensor([[0], [10]])), "it")
+        BatchLayout.of(x, Context()).graph(Context(edges=torch.tensor([[0], [10]])), "it")
     context = Context(mask=torch.arange(5).expand(2, 5) < 4, edges=torch.tensor([[0], [4]]))
     with pytest.raises(LrsaError, match="padded point"):
-        Cases.of(x, context).graph(context, "it")
+        BatchLayout.of(x, context).graph(context, "it")
 
 
 def test_geo_fno_needs_its_shape_code_and_a_mode_number_for_every_axis() -> None:
     x = torch.rand(2, 20, 2)
     model = GeoFNO(2, 0, 1, width=4, modes=(2, 2), grid=(6, 6), code_dim=3)
-    assert model.requires == {"globals"}
+    assert model.needs == Needs(globals=True, coordinates="box")
     with pytest.raises(LrsaError, match="shape code"):
         model(x)
     with pytest.raises(LrsaError, match="3 numbers, not 5"):

@@ -15,8 +15,8 @@ DATA: dict[str, Any] = {"coord_dim": 2, "in_features": 1, "out_features": 1}
 
 @pytest.mark.parametrize("name", list_models())
 def test_a_matched_preset_has_about_the_parameters_of_ours(name: str) -> None:
-    ours = parameter_count("lrsa", {"preset": "darcy"})
-    theirs = parameter_count(name, {"preset": "darcy-matched"})
+    ours = parameter_count("lrsa", get("lrsa").preset("darcy"))
+    theirs = parameter_count(name, matched_preset(name, "darcy"))
     # FNO grows with the square of a width that goes in steps of 8.
     assert theirs == pytest.approx(ours, rel=0.25)
 
@@ -27,7 +27,7 @@ def test_a_mixer_in_our_backbone_differs_from_ours_in_the_width_alone(benchmark:
     assert {**theirs, "width": ours["width"]} == ours
     assert {"depth", "heads", "rank", "ffn_hidden"} < set(theirs)
     assert theirs.get("time", False) == (benchmark == "plasticity")
-    count = parameter_count("backbone-transolver", {"preset": f"{benchmark}-matched"})
+    count = parameter_count("backbone-transolver", theirs)
     assert count == pytest.approx(parameter_count("lrsa", ours), rel=0.2)
 
 

@@ -9,9 +9,10 @@ from torch import Tensor
 from lrsa import Context, LrsaError, NeuralOperator, stream
 from lrsa.models.create import create_model
 from lrsa.models.listing import list_models
+from lrsa.models.registry import get
 from lrsa.models.template import LowRankMix
 
-BACKBONES = [name for name in list_models() if name.startswith("backbone-")]
+BACKBONES = [name for name in list_models() if get(name).family == "backbone"]
 LOW_RANK = [
     *("backbone-transolver", "backbone-transolver-plus", "backbone-linear-no"),
     *("backbone-hpm", "backbone-norm", "backbone-galerkin", "backbone-flare"),

@@ -8,7 +8,7 @@ import torch
 from conftest import KINDS, Points, ablations, assert_same, make_operator, make_points
 from torch import Tensor, nn
 
-from lrsa.context import Context
+from lrsa.context import Context, Needs
 from lrsa.errors import LrsaError
 from lrsa.models.operator import LRSA
 
@@ -213,7 +213,7 @@ def test_a_local_ffn_moves_with_a_shift_of_the_grid(local: Any) -> None:
 @pytest.mark.parametrize("local", ["depthwise", "conv"])
 def test_a_local_ffn_refuses_what_is_not_a_full_grid(local: Any) -> None:
     model, points = make_operator(local=local), make_points(2, 12)
-    assert model.requires == {"grid"}
+    assert model.needs == Needs(grid=True)
     assert model(points.x, points.f, Context(grid=(3, 4))).shape == (2, 12, 2)
     with pytest.raises(LrsaError, match=r"a local FFN needs Context\.grid"):
         model(points.x, points.f)
@@ -271,7 +271,7 @@ def test_a_half_precision_model_runs(dtype: torch.dtype, kind: str) -> None:
 
 def test_the_output_depends_on_the_time() -> None:
     model, points = make_operator(time=True), make_points(1, 12)
-    assert model.requires == {"time"}
+    assert model.needs == Needs(time=True)
 
     def at(time: float) -> Tensor:
         return model(points.x, points.f, Context(time=torch.tensor([time], dtype=torch.float64))).detach()
@@ -282,8 +282,8 @@ def test_the_output_depends_on_the_time() -> None:
         model(points.x, points.f)
 
 
-def test_a_plain_operator_requires_nothing() -> None:
-    assert make_operator().requires == frozenset()
+def test_a_plain_operator_needs_nothing() -> None:
+    assert make_operator().needs == Needs()
 
 
 def test_a_wrong_number_of_features_is_refused_with_the_numbers() -> None:

@@ -12,13 +12,11 @@ from small import say
 from torch import Tensor, nn
 
 import lrsa
-from lrsa.context import Context
-from lrsa.data.prepare import Collator
+from lrsa.context import Context, needs_of
 from lrsa.errors import LrsaError
 from lrsa.models import registry
 from lrsa.models.listing import ModelNames
 from lrsa.models.operator import LRSA
-from lrsa.surrogate.surrogate import requirements
 
 DATA: dict[str, Any] = {"coord_dim": 2, "in_features": 1, "out_features": 3}
 
@@ -54,9 +52,8 @@ def test_the_kinds_of_data_are_those_that_the_model_can_use(name: str) -> None:
     kinds, options = registry.get(name).data, registry.model_options(name)
     with torch.device("meta"):
         model = lrsa.create_model(name, **DATA)
-    wanted = Collator.of(model, weights=False)
-    geometry = wanted.edges or wanted.eigenfunctions > 0
-    grid_only = "grid" in requirements(model)
+    needs = needs_of(model)
+    geometry, grid_only = needs.edges is not None or needs.eigenfunctions > 0, needs.grid
     assert ("points" in kinds, "grid" in kinds) == (not grid_only, grid_only)
     assert ("mesh" in kinds) == geometry
     assert ("structured" in kinds) == (grid_only or geometry or bool({"structured", "local"} & set(options)))
@@ -173,5 +170,5 @@ def test_what_tests_register_does_not_stay() -> None:
 def test_the_table_of_baselines_in_the_docs_names_every_published_model_and_what_it_takes():
     page = (Path(__file__).parents[2] / "docs" / "baselines.md").read_text()
     named = dict(re.findall(r"^\| `([a-z0-9-]+)` \| [^|]+ \| ([^|]+) \|", page, re.M))
-    published = {name for name in lrsa.list_models() if not name.startswith("backbone-")}
+    published = {name for name in lrsa.list_models() if registry.get(name).family != "backbone"}
     assert named == {name: ", ".join(registry.get(name).data) for name in published - {"lrsa"}}

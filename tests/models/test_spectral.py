@@ -8,7 +8,7 @@ import pytest
 import torch
 from torch import Tensor, nn
 
-from lrsa.context import Context
+from lrsa.context import Context, Needs, needs_of
 from lrsa.errors import LrsaError
 from lrsa.geometry.eigenbasis import box_eigenfunctions
 from lrsa.models.baselines import f_fno, fno, lsm, norm
@@ -94,7 +94,7 @@ def test_it_runs_in_bfloat16(make: Callable[[], nn.Module]) -> None:
 @pytest.mark.parametrize("make", [FNO, FFNOLinear, LSM])
 def test_time_changes_the_answer_and_is_asked_for(make: Callable[..., nn.Module]) -> None:
     model = make(2, 1, 1, width=16, time=True).eval()
-    assert model.requires == {"grid", "time"}
+    assert needs_of(model) == Needs(grid=True, time=True)
     x, f, context = sample()
     early, late = (model(x, f, Context(grid=GRID, time=torch.full((2,), t))) for t in (0.0, 1.0))
     assert not torch.allclose(early, late)
@@ -145,7 +145,7 @@ def test_the_backbone_takes_every_mixer() -> None:
         lambda: EigenbasisMix(16, 20),
     ):
         model = NeuralOperator(2, 1, 1, mixer, width=16, depth=2, ffn_hidden=16)
-        assert model.requires == mixer().requires
+        assert model.needs == mixer().needs
         x, f, context = sample()
         model(x, f, context).square().mean().backward()
         assert all(p.grad is not None and p.grad.isfinite().all() for p in model.parameters())

@@ -10,6 +10,7 @@ from conftest import assert_same, unsettle
 from torch import Tensor, nn
 
 from lrsa import Context, stream
+from lrsa.context import Needs
 from lrsa.errors import LrsaError
 from lrsa.models.baselines import hpm, linear_no, transolver, transolver_plus
 from lrsa.models.baselines.hpm import HPM
@@ -165,7 +166,7 @@ def test_reference_positions_are_distances_to_the_anchors() -> None:
 @structured
 def test_convolutional_forms_refuse_what_they_cannot_do(make: Callable[..., TransolverSkeleton]) -> None:
     model, (x, f, context) = make(), sample(torch.float32)
-    assert "grid" in model.requires
+    assert model.needs.grid
     with pytest.raises(LrsaError, match="full grids"):
         model(x, f, replace(context, mask=ragged(x)))
     with pytest.raises(LrsaError, match="cannot stream"):
@@ -179,7 +180,7 @@ def test_convolutional_forms_refuse_what_they_cannot_do(make: Callable[..., Tran
 def test_clear_refusals() -> None:
     x, f, context = sample(torch.float32)
     on_grid = LinearNO(2, **SIZES, rank=16, temperature=False, reference=4)
-    assert on_grid.requires == {"grid"}
+    assert on_grid.needs == Needs(grid=True)
     with pytest.raises(LrsaError, match="reference=0"):
         stream(on_grid, x, f, context)
     with pytest.raises(LrsaError, match="2 axes"):
@@ -191,7 +192,7 @@ def test_clear_refusals() -> None:
     with pytest.raises(LrsaError, match="takes 2 coordinates and 1 features"):
         Transolver(2, **SIZES)(x)
     plus = POINTWISE["transolver_plus"]()
-    assert plus.requires == {"globals"}
+    assert plus.needs == Needs(globals=True)
     with pytest.raises(LrsaError, match=r"needs Context\.globals"):
         plus(x, f)
 
@@ -199,7 +200,7 @@ def test_clear_refusals() -> None:
 def test_hpm_says_what_it_needs_of_the_eigenvectors() -> None:
     x, f, context = sample(torch.float32)
     model = POINTWISE["hpm"]()
-    assert model.requires == {"basis"}
+    assert model.needs == Needs(eigenfunctions=FREQUENCIES)
     with pytest.raises(LrsaError, match=r"needs Context\.basis"):
         model(x, f)
     with pytest.raises(LrsaError, match="lower rank"):

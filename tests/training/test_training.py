@@ -30,7 +30,7 @@ from torch import Tensor, nn
 
 import lrsa
 from lrsa.cli.program import main
-from lrsa.context import Context
+from lrsa.context import Context, Needs
 from lrsa.data.batch import AHEAD, Batch
 from lrsa.data.prepare import Collator
 from lrsa.data.store import Dataset
@@ -485,7 +485,7 @@ def test_a_model_of_the_users_own_works_in_fit_and_in_the_command(
 
 def test_a_model_that_takes_parameters_from_the_context_gets_them_there() -> None:
     class Scaled(PointMLP):
-        requires = frozenset({"globals"})
+        needs = Needs(globals=True)
 
         def forward(self, x: Tensor, f: Tensor | None, context: Context) -> Tensor:
             return super().forward(x, f, context) * context.need("globals", "it")[:, :1, None]

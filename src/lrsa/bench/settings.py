@@ -114,13 +114,13 @@ def entrants(setting: Setting, only: Sequence[str] = (), compiled: bool = False)
     for name in only:
         if name not in list_models():
             raise LrsaError(f'no model "{name}".{nearest(name, list_models())} `lrsa models` lists them')
-    names = sorted(list_models(), key=lambda name: (name not in TWINS, name.startswith("backbone-"), name))
+    names = sorted(list_models(), key=lambda name: (name not in TWINS, get(name).family == "backbone", name))
     return [e for name in names if not only or name in only for e in _sizes(setting, name, compiled)]
 
 
 def _sizes(setting: Setting, name: str, compiled: bool) -> Iterator[Entrant]:
     same = {"width": setting.width, "depth": 8, "heads": 8, "rank": RANK}
-    if name.startswith("backbone-"):
+    if get(name).family == "backbone":
         yield Entrant(name, name, same)
         return
     preset = setting.name if setting.name in get(name).all_presets() else None

@@ -1,18 +1,15 @@
 """Normalisation by training statistics, kept with the weights."""
 
 from collections.abc import Mapping
-from typing import Literal
 
 import numpy as np
 import torch
 from torch import Tensor, nn
 
+from lrsa.context import Coordinates
 from lrsa.data.store import Selection
 from lrsa.pointset import PointSet
 
-Coordinates = Literal["box", "axis", "raw"]
-"""How coordinates are normalised: `box` by one map for all axes, `axis` each by its mean and deviation, `raw`
-not at all."""
 SMALLEST = 1e-8
 """What varies less, relative to its size, is constant: units do not matter."""
 

@@ -12,12 +12,15 @@ from matplotlib.ticker import LogLocator, NullLocator
 
 from lrsa.files import atomic
 from lrsa.models.listing import list_models
+from lrsa.models.registry import get as get_model
 from lrsa.problems.catalogue import get
 from lrsa.report.figures import ACCENT, INK, SOFT, STYLE, WARM
 
 matplotlib.use("Agg")
 ACROSS = 3
 """Panels in a row."""
+COLORS = {"lrsa": WARM, "backbone": SOFT}
+"""Of a model's point, by its family."""
 
 
 def write_table(
@@ -69,8 +72,7 @@ def draw(cells: Sequence[Mapping[str, Any]]) -> Figure:
 
 def _panel(ax: Axes, name: str, group: Sequence[Mapping[str, Any]]) -> None:
     for y, cell in enumerate(group):
-        model = cell["model"]
-        color = WARM if model == "lrsa" else SOFT if model.startswith("backbone-") else ACCENT
+        color = COLORS.get(get_model(cell["model"]).family, ACCENT)
         ax.plot(cell["relative_l2"], y, "o", color=color, markersize=5)
     null = min(group[0]["nulls"].values(), default=None)
     if null is not None:

@@ -11,11 +11,11 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from lrsa.context import Context
+from lrsa.context import Context, needs_of
 from lrsa.data.batch import evenly_weighted
 from lrsa.data.store import Dataset, Selection
 from lrsa.errors import LrsaError
-from lrsa.surrogate.surrogate import Surrogate, requirements
+from lrsa.surrogate.surrogate import Surrogate
 from lrsa.training.config import RunConfig
 
 Shape = tuple[str | int, ...]
@@ -54,17 +54,15 @@ class Signature:
     @staticmethod
     def of(surrogate: Surrogate, config: RunConfig) -> "Signature":
         """Only what the run used is an input. Points of a batch are equal in number: there is no mask."""
-        needs, normaliser = requirements(surrogate.model), surrogate.normaliser
-        if "edges" in needs:
+        needs, normaliser = needs_of(surrogate.model), surrogate.normaliser
+        if needs.edges:
             raise LrsaError(
                 f"{config.model} cannot be exported: it orders its graph by the values of the edges, which no"
                 " fixed program can. `lrsa predict` runs it"
             )
-        grid = _cases(config)[0].grid if "grid" in needs else None
-        sensors = int(getattr(surrogate.model, "sensors", 0))
-        points: str | int = math.prod(grid) if grid is not None else sensors or "N"
+        grid = _cases(config)[0].grid if needs.grid else None
+        points: str | int = math.prod(grid) if grid is not None else needs.sensors or "N"
         features, parameters = len(normaliser.f_shift), len(normaliser.g_shift)
-        eigenfunctions = max(int(getattr(part, "eigenfunctions", 0)) for part in surrogate.model.modules())
         shapes: dict[str, Shape] = {"x": ("B", points, len(normaliser.x_shift))}
         shapes |= {"f": ("B", points, features)} if features else {}
         shapes |= (
@@ -72,7 +70,7 @@ class Signature:
         )
         shapes |= {"globals": ("B", parameters)} if parameters else {}
         shapes |= {"time": ("B",)} if config.schema.protocol == "time-conditioned" else {}
-        shapes |= {"basis": ("B", points, eigenfunctions)} if eigenfunctions else {}
+        shapes |= {"basis": ("B", points, needs.eigenfunctions)} if needs.eigenfunctions else {}
         return Signature(shapes, grid)
 
     def free(self, kinds: Mapping[str, Any]) -> dict[str, dict[int, Any]]:

@@ -26,7 +26,8 @@ def matched_preset(model: str, benchmark: str) -> dict[str, Any]:
     Where none are published: its own, at the shape of the data. A mixer in our backbone takes LRSA's.
     """
     ours = get("lrsa").preset(benchmark)
-    taken = model_options(model) if model.startswith("backbone-") else {"time"} & model_options(model).keys()
+    options_of = model_options(model).keys()
+    taken = options_of if get(model).family == "backbone" else {"time"} & options_of
     known = (*DATA_ARGUMENTS, *taken)
     options: Mapping[str, Any] = {name: value for name, value in ours.items() if name in known}
     if benchmark in get(model).all_presets():

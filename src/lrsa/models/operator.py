@@ -3,12 +3,14 @@
 import math
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import reduce
+from operator import or_
 from typing import Literal, get_args
 
 import torch
 from torch import Tensor, nn
 
-from lrsa.context import Context
+from lrsa.context import Context, Needs
 from lrsa.errors import LrsaError
 from lrsa.models.attention import FFN, LowRankSpatialAttention
 from lrsa.models.encoding import PositionalEncoding, TimeEncoding
@@ -74,10 +76,9 @@ class NeuralOperator(nn.Module):
         self.head = nn.Linear(width, out_features)
 
     @property
-    def requires(self) -> frozenset[str]:
-        """Fields of `Context` without which the model cannot run."""
-        needs = {need for block in self.each_block() for need in block.requires}
-        return frozenset(needs | ({"time"} if self.time is not None else set()))
+    def needs(self) -> Needs:
+        """Without which the model cannot run."""
+        return reduce(or_, (block.needs for block in self.each_block()), Needs(time=self.time is not None))
 
     def forward(self, x: Tensor, f: Tensor | None = None, context: Context | None = None) -> Tensor:
         """x (B, N, p), f (B, N, c) or None -> u (B, N, o)."""
@@ -210,8 +211,8 @@ class Block(nn.Module):
         self.norm_ffn, self.ffn = nn.LayerNorm(width), ffn
 
     @property
-    def requires(self) -> frozenset[str]:
-        return self.mix.requires | (frozenset({"grid"}) if isinstance(self.ffn, LocalFFN) else frozenset())
+    def needs(self) -> Needs:
+        return self.mix.needs | Needs(grid=isinstance(self.ffn, LocalFFN))
 
     def forward(self, h: Tensor, x: Tensor, context: Context) -> Tensor:
         """(B, N, d) -> (B, N, d)."""

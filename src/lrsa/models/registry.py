@@ -25,6 +25,8 @@ _INDEX_GRID: tuple[Kind, ...] = ("grid", "structured")
 _POINTS: tuple[Kind, ...] = ("points",)
 _EITHER: tuple[Kind, ...] = ("structured", "points")
 _GEOMETRY: tuple[Kind, ...] = ("structured", "points", "mesh")
+Family = Literal["lrsa", "backbone", "published", "registered"]
+"""The paper's operator, another mixer in its backbone, a model as it was published, a user's own."""
 
 
 @dataclass(frozen=True)
@@ -37,6 +39,7 @@ class Entry:
     paper: str = ""
     data: tuple[Kind, ...] = _POINTS
     """The kinds of data that it accepts."""
+    family: Family = "registered"
 
     def build(self) -> Callable[..., nn.Module]:
         return _import(self.target) if isinstance(self.target, str) else self.target
@@ -56,17 +59,18 @@ class Entry:
 def _baseline(
     module: str, name: str, paper: str, data: tuple[Kind, ...] = _POINTS, presets: str = "PRESETS"
 ) -> Entry:
-    return Entry(
-        f"lrsa.models.baselines.{module}:{name}", f"lrsa.models.baselines.{module}:{presets}", paper, data
-    )
+    home = f"lrsa.models.baselines.{module}"
+    return Entry(f"{home}:{name}", f"{home}:{presets}", paper, data, "published")
 
 
 def _backbone(name: str, data: tuple[Kind, ...] = _EITHER) -> Entry:
-    return Entry(f"lrsa.models.baselines.backbone:Backbone{name}", {}, "our backbone", data)
+    return Entry(f"lrsa.models.baselines.backbone:Backbone{name}", {}, "our backbone", data, "backbone")
 
 
 _MODELS: dict[str, Entry] = {
-    "lrsa": Entry("lrsa.models.operator:LRSA", "lrsa.models.presets:PRESETS", "this paper, 2026", _EITHER),
+    "lrsa": Entry(
+        "lrsa.models.operator:LRSA", "lrsa.models.presets:PRESETS", "this paper, 2026", _EITHER, "lrsa"
+    ),
     "transolver": _baseline("transolver", "Transolver", "Wu et al. 2024", _EITHER),
     "transolver-plus": _baseline("transolver_plus", "TransolverPlus", "Luo et al. 2025"),
     "linear-no": _baseline("linear_no", "LinearNO", "Hu et al. 2025", _EITHER),

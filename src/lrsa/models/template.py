@@ -1,19 +1,19 @@
 """The low-rank template K ≈ U G Vᵀ that every global mixing layer fills in (paper, section 3.2)."""
 
 from abc import ABC, abstractmethod
-from typing import Any, ClassVar, Generic, Self, TypeVar
+from typing import Any, Generic, Self, TypeVar
 
 import torch
 from torch import Tensor, nn
 
-from lrsa.context import Context
+from lrsa.context import Context, Needs
 
 
 class GlobalMix(nn.Module, ABC):
     """A layer in which points meet: GlobalMix(H, X) of Eq. (backbone-globalmix)."""
 
-    requires: ClassVar[frozenset[str]] = frozenset()
-    """Fields of `Context` without which the layer has no meaning."""
+    needs: Needs = Needs()
+    """Without which the layer has no meaning."""
 
     @abstractmethod
     def forward(self, h: Tensor, x: Tensor, context: Context) -> Tensor:

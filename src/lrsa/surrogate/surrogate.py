@@ -12,7 +12,7 @@ from safetensors import SafetensorError
 from safetensors.torch import load_file
 from torch import Tensor, nn
 
-from lrsa.context import Context
+from lrsa.context import Context, needs_of
 from lrsa.data.batch import Batch
 from lrsa.data.normalise import Normaliser
 from lrsa.data.prepare import Collator
@@ -75,15 +75,15 @@ class Surrogate(nn.Module):
     ) -> tuple[Tensor, Tensor | None, Context]:
         """What the model sees: all of it normalised, and the features side by side."""
         parts = [] if f is None else [self.normaliser.features(f)]
-        needs = requirements(self.model)
+        needs = needs_of(self.model)
         if context.globals is not None:
             g = self.normaliser.parameters_of_case(context.globals)
             context = replace(context, globals=g)
-            parts += [g[:, None].expand(-1, x.shape[1], -1)] if "globals" not in needs else []
+            parts += [g[:, None].expand(-1, x.shape[1], -1)] if not needs.globals else []
         if context.time is not None:
             t = self.normaliser.time(context.time)
             context = replace(context, time=t)
-            parts += [t[:, None, None].expand(-1, x.shape[1], 1)] if "time" not in needs else []
+            parts += [t[:, None, None].expand(-1, x.shape[1], 1)] if not needs.time else []
         return self.normaliser.coordinates(x), torch.cat(parts, dim=-1) if parts else None, context
 
     def predict(
@@ -201,11 +201,6 @@ def finite(u: Tensor) -> Tensor:
             "the prediction is NaN or infinite: the weights are damaged, or the case is far from all training"
         )
     return u
-
-
-def requirements(model: nn.Module) -> frozenset[str]:
-    """The fields of `Context` that a model takes for itself."""
-    return frozenset(getattr(model, "requires", frozenset()))
 
 
 def streams(model: nn.Module) -> bool:

@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 
+from lrsa.context import needs_of
 from lrsa.data.store import Dataset
 from lrsa.models.presets import PRESETS
 from lrsa.models.registry import DATA_ARGUMENTS, get, model_options
@@ -39,7 +40,7 @@ def for_problem(problem: Problem, scale: Scale, model: str) -> Choice:
     if scale.preset is not None:
         row = PRESETS[scale.preset]
         settings = {k: getattr(row, k) for k in ("epochs", "batch_size", "max_lr", "weight_decay")}
-    if model == "lrsa" or model.startswith("backbone-"):
+    if get(model).family in ("lrsa", "backbone"):
         options = {**(PRESETS[scale.preset].model if scale.preset else {}), **scale.model}
     else:
         published = get(model).all_presets()
@@ -51,7 +52,7 @@ def for_problem(problem: Problem, scale: Scale, model: str) -> Choice:
                 options[k] = min(sizes[k], largest) if isinstance(largest, int) else sizes[k]
     options = {k: v for k, v in options.items() if k in known and k not in DATA_ARGUMENTS}
     settings |= scale.train
-    if coordinates := getattr(get(model).build(), "coordinates", None):
+    if coordinates := needs_of(get(model).build()).coordinates:
         settings["coordinates"] = coordinates
     return Choice(options, settings, scale.about)
 

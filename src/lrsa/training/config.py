@@ -8,7 +8,7 @@ from dataclasses import asdict, dataclass, field, fields
 from pathlib import Path
 from typing import Any, get_args
 
-from lrsa.data.normalise import Coordinates
+from lrsa.context import Coordinates
 from lrsa.data.store import Schema
 from lrsa.errors import LrsaError
 from lrsa.files import alone, atomic

@@ -13,6 +13,7 @@ import torch
 from torch import nn
 
 from lrsa.console import bar, console
+from lrsa.context import needs_of
 from lrsa.data.normalise import Normaliser
 from lrsa.data.prepare import Collator
 from lrsa.data.store import Dataset, Selection, is_path
@@ -26,7 +27,7 @@ from lrsa.objectives.protocols import protocol
 from lrsa.problems.catalogue import get
 from lrsa.problems.making import make_dataset
 from lrsa.problems.problem import Problem, Scale, Source
-from lrsa.surrogate.surrogate import Surrogate, load, requirements
+from lrsa.surrogate.surrogate import Surrogate, load
 from lrsa.training.budget import TIMED, WARM, Pace, duration
 from lrsa.training.checkpoint import Standing
 from lrsa.training.choose import SIZES, for_data, for_problem
@@ -240,8 +241,8 @@ def _with_dimensions(config: RunConfig, normaliser: Normaliser) -> RunConfig:
     options |= {"coord_dim": len(normaliser.x_axes), "out_features": len(normaliser.u_shift)}
     features, g = len(normaliser.f_shift), len(normaliser.g_shift)
     # What the model takes from the context is no feature of its points.
-    needs = requirements(create_model(config.model, **options, in_features=features + g + int(conditioned)))
-    features += (0 if "globals" in needs else g) + int(conditioned and "time" not in needs)
+    needs = needs_of(create_model(config.model, **options, in_features=features + g + int(conditioned)))
+    features += (0 if needs.globals else g) + int(conditioned and not needs.time)
     return replace(config, options={**options, "in_features": features})
 
 
@@ -254,14 +255,14 @@ def _matched(config: RunConfig, of_lrsa: Mapping[str, Any], normaliser: Normalis
 
 def _check_data(model: nn.Module, config: RunConfig, cases: Selection) -> None:
     """Refuse a model that needs what the data does not have, or that cannot do what is asked of it."""
-    case, needs = cases[0], requirements(model)
-    if "grid" in needs and (case.grid is None or len(case.grid) != 2):
+    case, needs = cases[0], needs_of(model)
+    if needs.grid and (case.grid is None or len(case.grid) != 2):
         form = next((name for name in ("local", "structured") if config.options.get(name)), None)
         cure = f"--model.{form} {'pointwise' if form == 'local' else 'False'}" if form else "--model lrsa"
         what = "no structured grid" if case.grid is None else f"a grid of {len(case.grid)} axes"
         who = f'the model "{config.model}" needs a structured grid of two axes'
         raise LrsaError(f"{who}, and {config.schema.name} has {what}. Use {cure}")
-    if "time" in needs and config.schema.protocol != "time-conditioned":
+    if needs.time and config.schema.protocol != "time-conditioned":
         who = f'the model "{config.model}" needs a time'
         raise LrsaError(f"{who}, and {config.schema.name} has none. Use --model.time False")
     for name in ("recompute", "compile"):

@@ -5,7 +5,7 @@ from itertools import pairwise
 import torch
 from torch import Tensor, nn
 
-from lrsa.context import Context
+from lrsa.context import Context, Needs
 from lrsa.errors import LrsaError
 from lrsa.models.baselines.graph import mlp, point_features
 
@@ -35,8 +35,6 @@ class DeepONet(nn.Module):
         sensors: Points of every case, for the branch with fixed sensors; 0 for the set encoder.
     """
 
-    requires: frozenset[str] = frozenset()
-
     def __init__(
         self,
         coord_dim: int,
@@ -54,7 +52,7 @@ class DeepONet(nn.Module):
                 f" sensors {sensors} at least 0"
             )
         self.coord_dim, self.in_features, self.out_features = coord_dim, in_features, out_features
-        self.width, self.sensors = width, sensors
+        self.width, self.needs = width, Needs(sensors=sensors)
         hidden = [width] * (branch_depth - 1)
         if sensors:
             self.branch = mlp(sensors * (in_features or coord_dim), *hidden, out_features * width)
@@ -68,17 +66,17 @@ class DeepONet(nn.Module):
         """x (B, N, p), f (B, N, c) or None -> u (B, N, o)."""
         context = (context or Context()).normalised()
         features = point_features(x, f, self.coord_dim, self.in_features)
-        code = self._sensed(x, f, context) if self.sensors else self._pooled(features, context)
+        code = self._sensed(x, f, context) if self.needs.sensors else self._pooled(features, context)
         coefficients = self.branch(code).unflatten(1, (self.out_features, self.width))  # (B, o, w)
         return self.trunk(x) @ coefficients.transpose(1, 2) + self.bias
 
     def _sensed(self, x: Tensor, f: Tensor | None, context: Context) -> Tensor:
         """(B, sensors · values): what all points say, in their order."""
         padded = context.mask is not None and not bool(context.mask.all())
-        if padded or x.shape[1] != self.sensors:
+        if padded or x.shape[1] != self.needs.sensors:
             count = "cases of different sizes" if padded else f"{x.shape[1]} points"
             raise LrsaError(
-                f"DeepONet has {self.sensors} fixed sensors, and this data has {count}. Use sensors=0"
+                f"DeepONet has {self.needs.sensors} fixed sensors, and this data has {count}. Use sensors=0"
             )
         return (x if f is None else f).flatten(1)
 

@@ -5,7 +5,7 @@ from torch import Tensor, nn
 from torch.nn.functional import pad
 from torch.nn.utils.parametrizations import weight_norm as normalise_weight
 
-from lrsa.context import Context
+from lrsa.context import Context, Needs
 from lrsa.models.attention import FFN
 from lrsa.models.baselines.fno import GridLift, index_grid, pad_grid
 from lrsa.models.mixers.factorised_fourier import FactorisedConvolution
@@ -57,7 +57,7 @@ class FFNO(nn.Module):
         layer_norm: End every feed-forward with a LayerNorm.
     """
 
-    requires: frozenset[str] = frozenset({"grid"})
+    needs = Needs(grid=True)
 
     def __init__(
         self,
@@ -140,7 +140,7 @@ class FFNOLinear(nn.Module):
         time: bool = False,
     ) -> None:
         super().__init__()
-        self.requires = frozenset({"grid", "time"} if time else {"grid"})
+        self.needs = Needs(grid=True, time=time)
         self.lift = GridLift(coord_dim, in_features, width, reference, time)
         self.spectral = nn.ModuleList(FactorisedConvolution(width, modes) for _ in range(depth))
         self.head = FFN(width, width, out_features)

@@ -4,7 +4,7 @@ import torch
 from torch import Tensor, nn
 from torch.nn.functional import gelu, pad
 
-from lrsa.context import Context
+from lrsa.context import Context, Needs
 from lrsa.models.attention import FFN
 from lrsa.models.encoding import TimeEncoding
 from lrsa.models.mixers.fourier import SpectralConvolution, full_grid
@@ -48,7 +48,7 @@ class FNO(nn.Module):
         time: bool = False,
     ) -> None:
         super().__init__()
-        self.requires = frozenset({"grid", "time"} if time else {"grid"})
+        self.needs = Needs(grid=True, time=time)
         self.lift = GridLift(coord_dim, in_features, width, reference, time)
         self.spectral = nn.ModuleList(SpectralConvolution(width, modes) for _ in range(depth))
         self.skip = nn.ModuleList(nn.Linear(width, width) for _ in range(depth))

@@ -3,13 +3,13 @@
 import math
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import ClassVar, Literal
+from typing import Literal
 
 import torch
 from torch import Tensor, nn
 from torch.nn.functional import gelu
 
-from lrsa.context import Context
+from lrsa.context import Context, Needs
 from lrsa.errors import LrsaError
 from lrsa.models.baselines.graph import CHUNK, over_chunks, point_features
 
@@ -41,7 +41,7 @@ class GeoFNO(nn.Module):
         version: Deformation network and Hermitian completion of the elder script (v1) or the newer one (v2).
     """
 
-    coordinates: ClassVar[str] = "box"
+    needs = Needs(coordinates="box")
     """The normalisation that fills the period."""
 
     def __init__(
@@ -62,7 +62,7 @@ class GeoFNO(nn.Module):
         if version not in VERSIONS or not box[0] < box[1]:
             raise LrsaError(f'no version "{version}" or no box {box}: v1 or v2, a lower and an upper end')
         self.coord_dim, self.in_features, self.box, self.code_dim = coord_dim, in_features, box, code_dim
-        self.requires = frozenset({"globals"} if code_dim else ())
+        self.needs |= Needs(globals=code_dim > 0)
         self.fourier = Fourier(modes, grid, exact=VERSIONS[version].exact)
         self.deformation = Deformation(coord_dim, deformation_width, code_dim, VERSIONS[version])
         shape = (width, width, *(2 * m for m in modes[:-1]), modes[-1], 2)

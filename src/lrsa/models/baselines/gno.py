@@ -3,7 +3,7 @@
 import torch
 from torch import Tensor, nn
 
-from lrsa.context import Context
+from lrsa.context import Context, Edges, Needs
 from lrsa.errors import LrsaError
 from lrsa.models.baselines.graph import CHUNK, BatchLayout, Graph, mlp, over_chunks, point_features
 
@@ -33,8 +33,6 @@ class GNO(nn.Module):
             from its neighbours in the mesh, or from the 16 nearest points where there is none.
     """
 
-    requires = frozenset({"edges"})
-
     def __init__(
         self,
         coord_dim: int,
@@ -49,7 +47,7 @@ class GNO(nn.Module):
         super().__init__()
         if radius is not None and not radius > 0:
             raise LrsaError(f"a radius of {radius} joins no points: above 0, in the units of the coordinates")
-        self.radius = radius
+        self.needs = Needs(edges=Edges(radius))
         self.coord_dim, self.in_features = coord_dim, in_features
         inputs = coord_dim + in_features
         self.lift = nn.Linear(inputs, width)

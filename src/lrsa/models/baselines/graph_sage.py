@@ -2,7 +2,7 @@
 
 from torch import Tensor, nn
 
-from lrsa.context import Context
+from lrsa.context import Context, Edges, Needs
 from lrsa.models.baselines.graph import BatchLayout, Graph, GraphNorm, mlp, point_features
 
 
@@ -27,7 +27,7 @@ class GraphSAGE(nn.Module):
         norm: Batch norm between the convolutions.
     """
 
-    requires = frozenset({"edges"})
+    needs = Needs(edges=Edges())
 
     def __init__(
         self,

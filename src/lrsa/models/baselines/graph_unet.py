@@ -8,7 +8,7 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
-from lrsa.context import Context
+from lrsa.context import Context, Edges, Needs
 from lrsa.errors import LrsaError
 from lrsa.geometry.neighbours import Level, pooling_levels
 from lrsa.models.baselines.graph import BatchLayout, Graph, GraphNorm, mlp, point_features
@@ -45,7 +45,7 @@ class GraphUNet(nn.Module):
         residual: Add the encoder's output to the decoder's input.
     """
 
-    requires = frozenset({"edges"})
+    needs = Needs(edges=Edges())
 
     def __init__(
         self,

@@ -4,7 +4,7 @@ https://github.com/yuexihang/HPM."""
 import torch
 from torch import Tensor
 
-from lrsa.context import Context
+from lrsa.context import Context, Needs
 from lrsa.errors import LrsaError
 from lrsa.models.baselines.skeleton import Position, TransolverSkeleton, preset, reference_position
 from lrsa.models.mixers.eigenbasis_gated import GatedEigenbasis, GridGatedEigenbasis
@@ -91,9 +91,7 @@ class EigenPositions(Position):
     def __init__(self, position: Position | None, eigenvectors: int) -> None:
         super().__init__((position.features if position else 0) + eigenvectors)
         self.position, self.eigenfunctions = position, eigenvectors
-        self.requires = (position.requires if position else frozenset()) | (
-            {"basis"} if eigenvectors else frozenset()
-        )
+        self.needs = (position.needs if position else Needs()) | Needs(eigenfunctions=eigenvectors)
 
     def forward(self, x: Tensor, context: Context) -> Tensor:
         place = x[..., :0] if self.position is None else self.position(x, context)

@@ -9,7 +9,7 @@ import torch
 from torch import Tensor, nn
 from torch.nn.functional import gelu
 
-from lrsa.context import Context
+from lrsa.context import Context, Needs
 from lrsa.models.attention import FFN, Attention, SoftmaxPartial
 from lrsa.models.operator import Block, NeuralOperator, State
 from lrsa.models.template import GlobalMix, LowRankMix, at_least_float32
@@ -63,9 +63,9 @@ class LNO(NeuralOperator):
         self.add_module("head", ResidualLayers(width, width, mlp_layers, out_features))
 
     @property
-    def requires(self) -> frozenset[str]:
-        """Fields of `Context` without which the model cannot run."""
-        return frozenset({"time"}) if self.time_coordinate else frozenset()
+    def needs(self) -> Needs:
+        """Without which the model cannot run."""
+        return Needs(time=self.time_coordinate)
 
     def lift(self, x: Tensor, f: Tensor | None, context: Context) -> Tensor:
         """(B, N, p), (B, N, c) -> scores and values (B, N, M + d)."""

@@ -7,7 +7,7 @@ import torch
 from torch import Tensor, nn
 from torch.nn.functional import interpolate, max_pool2d, scaled_dot_product_attention
 
-from lrsa.context import Context
+from lrsa.context import Context, Needs
 from lrsa.errors import LrsaError
 from lrsa.models.attention import FFN, head_width, join_heads, split_heads
 from lrsa.models.baselines.fno import GridLift, pad_grid
@@ -76,7 +76,7 @@ class LSM(nn.Module):
         time: bool = False,
     ) -> None:
         super().__init__()
-        self.requires = frozenset({"grid", "time"} if time else {"grid"})
+        self.needs = Needs(grid=True, time=time)
         self.norm = norm
         channels = [width * scale for scale in SCALES]
         self.lift = GridLift(coord_dim, in_features, width, reference, time)

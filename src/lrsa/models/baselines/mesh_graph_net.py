@@ -3,7 +3,7 @@
 import torch
 from torch import Tensor, nn
 
-from lrsa.context import Context
+from lrsa.context import Context, Edges, Needs
 from lrsa.models.baselines.graph import (
     CHUNK,
     BatchLayout,
@@ -40,8 +40,7 @@ class MeshGraphNet(nn.Module):
         depth: Processing steps.
     """
 
-    requires = frozenset({"edges"})
-    self_loops = False
+    needs = Needs(edges=Edges(self_loops=False))
 
     def __init__(
         self, coord_dim: int, in_features: int, out_features: int, width: int = 128, depth: int = 15

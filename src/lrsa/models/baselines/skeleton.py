@@ -10,7 +10,7 @@ from collections.abc import Callable, Mapping, Sequence
 import torch
 from torch import Tensor, nn
 
-from lrsa.context import Context
+from lrsa.context import Context, Needs
 from lrsa.errors import LrsaError
 from lrsa.models.attention import FFN
 from lrsa.models.operator import NeuralOperator, check_points
@@ -63,9 +63,9 @@ class TransolverSkeleton(NeuralOperator):
         self.apply(initialise)
 
     @property
-    def requires(self) -> frozenset[str]:
-        """Fields of `Context` without which the model cannot run."""
-        return super().requires | self.places.requires
+    def needs(self) -> Needs:
+        """Without which the model cannot run."""
+        return super().needs | self.places.needs
 
     def lift(self, x: Tensor, f: Tensor | None, context: Context) -> Tensor:
         """(B, N, p), (B, N, c) -> (B, N, d)."""
@@ -81,14 +81,14 @@ class TransolverSkeleton(NeuralOperator):
     def check_pointwise(self, wish: str) -> None:
         """Refuse what needs every step but the compression to act on each point by itself."""
         super().check_pointwise(wish)
-        if "grid" in self.places.requires:
+        if self.places.needs.grid:
             raise LrsaError(f"cannot {wish}: the reference positions need the grid. Train with reference=0")
 
 
 class Position(nn.Module, ABC):
     """What the lift is told of where a point is: `features` numbers per point."""
 
-    requires: frozenset[str] = frozenset()
+    needs: Needs = Needs()
 
     def __init__(self, features: int) -> None:
         super().__init__()
@@ -112,7 +112,7 @@ class IndexDistances(Position):
     They replace the coordinates: the model sees where a point stands in the grid, not where in space.
     """
 
-    requires = frozenset({"grid"})
+    needs = Needs(grid=True)
 
     def __init__(self, coord_dim: int, reference: int) -> None:
         super().__init__(reference**coord_dim)

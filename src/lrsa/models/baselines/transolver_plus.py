@@ -3,7 +3,7 @@ Geometries", ICML 2025; reference implementation https://github.com/thuml/Transo
 
 from torch import Tensor, nn
 
-from lrsa.context import Context
+from lrsa.context import Context, Needs
 from lrsa.models.baselines.skeleton import Coordinates, TransolverSkeleton, initialise, preset
 from lrsa.models.mixers.transolver_plus import EideticAttention
 
@@ -60,9 +60,9 @@ class TransolverPlus(TransolverSkeleton):
             initialise(self.embedding)
 
     @property
-    def requires(self) -> frozenset[str]:
-        """Fields of `Context` without which the model cannot run."""
-        return super().requires | ({"globals"} if self.embedding is not None else frozenset())
+    def needs(self) -> Needs:
+        """Without which the model cannot run."""
+        return super().needs | Needs(globals=self.embedding is not None)
 
     def lift(self, x: Tensor, f: Tensor | None, context: Context) -> Tensor:
         """(B, N, p), (B, N, c) -> (B, N, d)."""

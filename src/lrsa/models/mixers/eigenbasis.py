@@ -4,12 +4,12 @@ G. Chen et al., Learning neural operators on Riemannian manifolds (NORM), 2024.
 """
 
 from dataclasses import dataclass
-from typing import ClassVar, Self
+from typing import Self
 
 import torch
 from torch import Tensor, nn
 
-from lrsa.context import Context
+from lrsa.context import Context, Needs
 from lrsa.errors import LrsaError
 from lrsa.models.template import LowRankMix, Partial
 
@@ -28,11 +28,9 @@ class EigenbasisMix(LowRankMix["ProjectionPartial"]):
         modes: Eigenfunctions K that are used.
     """
 
-    requires: ClassVar[frozenset[str]] = frozenset({"basis"})
-
     def __init__(self, width: int, modes: int = 128) -> None:
         super().__init__()
-        self.modes = self.eigenfunctions = modes
+        self.modes, self.needs = modes, Needs(eigenfunctions=modes)
         self.weight = nn.Parameter(torch.rand(modes, width, width) / width**2)
 
     def compress(self, h: Tensor, x: Tensor, context: Context) -> Tensor:

@@ -8,7 +8,7 @@ import torch
 from torch import Tensor, nn
 from torch.nn.functional import linear, normalize
 
-from lrsa.context import Context
+from lrsa.context import Context, Needs
 from lrsa.errors import LrsaError
 from lrsa.models.attention import head_width, join_heads, split_heads
 from lrsa.models.mixers.transolver import GRID_CLAMP, GridConv, HeadSoftmax
@@ -34,10 +34,9 @@ class GatedEigenbasis(LowRankMix["SpectrumPartial"]):
         clamp: Range of τ; None leaves it free, as published for irregular points.
     """
 
-    requires = frozenset({"basis"})
-
     def __init__(self, width: int, heads: int, rank: int, clamp: tuple[float, float] | None = None) -> None:
         super().__init__()
+        self.needs = Needs(eigenfunctions=rank)
         self.project = nn.Linear(width, 2 * width)  # W_f, W_x in one product
         self.spectrum = GatedSpectrum(width, heads, rank, clamp)
 
@@ -75,10 +74,9 @@ class GridGatedEigenbasis(GlobalMix):
         kernel_size: Size of the square convolutions.
     """
 
-    requires = frozenset({"grid", "basis"})
-
     def __init__(self, width: int, heads: int, rank: int, kernel_size: int = 3) -> None:
         super().__init__()
+        self.needs = Needs(grid=True, eigenfunctions=rank)
         self.project = GridConv(width, 2 * width, kernel_size)
         self.spectrum = GatedSpectrum(width, heads, rank, GRID_CLAMP)
 
@@ -93,7 +91,6 @@ class GatedSpectrum(nn.Module):
     def __init__(self, width: int, heads: int, rank: int, clamp: tuple[float, float] | None) -> None:
         super().__init__()
         self.heads, self.rank, inner = heads, rank, head_width(width, heads)
-        self.eigenfunctions = rank
         self.gates = HeadSoftmax(width, heads, rank, clamp)
         self.norm = nn.LayerNorm([rank, inner])
         self.weight = nn.Parameter(torch.empty(inner, inner))

@@ -10,7 +10,7 @@ import torch
 from torch import Tensor, nn
 from torch.nn.functional import instance_norm
 
-from lrsa.context import Context
+from lrsa.context import Context, Needs
 from lrsa.errors import LrsaError
 from lrsa.models.attention import FFN, head_width, join_heads, split_heads
 from lrsa.models.template import GlobalMix
@@ -33,7 +33,7 @@ class FactorisedAttention(GlobalMix):
         kernel_multiplier: Width of queries and keys, in units of the width of a head.
     """
 
-    requires = frozenset({"grid"})
+    needs = Needs(grid=True)
 
     def __init__(self, width: int, heads: int, axes: int = 2, kernel_multiplier: int = 2) -> None:
         super().__init__()

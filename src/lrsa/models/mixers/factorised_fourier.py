@@ -3,12 +3,10 @@
 A. Tran et al., Factorized Fourier Neural Operators, 2023.
 """
 
-from typing import ClassVar
-
 import torch
 from torch import Tensor, nn
 
-from lrsa.context import Context
+from lrsa.context import Context, Needs
 from lrsa.models.mixers.fourier import full_grid
 from lrsa.models.template import GlobalMix
 
@@ -23,7 +21,7 @@ class FactorisedFourierMix(GlobalMix):
         modes: Frequencies kept along the first and the second axis.
     """
 
-    requires: ClassVar[frozenset[str]] = frozenset({"grid"})
+    needs = Needs(grid=True)
 
     def __init__(self, width: int, modes: tuple[int, int] = (12, 12)) -> None:
         super().__init__()

@@ -3,12 +3,10 @@
 Z. Li et al., Fourier Neural Operator for Parametric Partial Differential Equations, 2021.
 """
 
-from typing import ClassVar
-
 import torch
 from torch import Tensor, nn
 
-from lrsa.context import Context
+from lrsa.context import Context, Needs
 from lrsa.errors import LrsaError
 from lrsa.models.template import GlobalMix
 
@@ -23,7 +21,7 @@ class FourierMix(GlobalMix):
         modes: Frequencies kept on each side of zero, per axis.
     """
 
-    requires: ClassVar[frozenset[str]] = frozenset({"grid"})
+    needs = Needs(grid=True)
 
     def __init__(self, width: int, modes: int = 12) -> None:
         super().__init__()

@@ -4,7 +4,7 @@ import torch
 from torch import Tensor, nn
 from torch.nn.functional import scaled_dot_product_attention
 
-from lrsa.context import Context
+from lrsa.context import Context, Needs
 from lrsa.models.attention import SoftmaxPartial, head_width, join_heads, split_heads
 from lrsa.models.mixers.transolver import GridConv
 from lrsa.models.template import GlobalMix, LowRankMix, at_least_float32
@@ -71,7 +71,7 @@ class GridLinearAttention(GlobalMix):
         temperature: Range to which the learned τ of each head are clamped; None is the variant without τ.
     """
 
-    requires = frozenset({"grid"})
+    needs = Needs(grid=True)
 
     def __init__(
         self, width: int, heads: int, rank: int, temperature: tuple[float, float] | None = None

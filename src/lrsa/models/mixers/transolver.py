@@ -11,7 +11,7 @@ import torch
 from torch import Tensor, nn
 from torch.nn.functional import linear, scaled_dot_product_attention
 
-from lrsa.context import Context
+from lrsa.context import Context, Needs
 from lrsa.errors import LrsaError
 from lrsa.models.attention import head_width, join_heads, split_heads
 from lrsa.models.template import GlobalMix, LowRankMix, Partial, at_least_float32
@@ -78,7 +78,7 @@ class GridPhysicsAttention(GlobalMix):
         rank: Slices M.
     """
 
-    requires = frozenset({"grid"})
+    needs = Needs(grid=True)
 
     def __init__(self, width: int, heads: int, rank: int) -> None:
         super().__init__()
