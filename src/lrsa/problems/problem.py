@@ -76,6 +76,8 @@ class Problem:
     """Of the generator: raised when its samples change."""
     fidelities: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
     official: Official | None = None
+    symmetry: str = ""
+    """Its exact ones, as `data.symmetry` names them: of the equation, and of the solver as far as it goes."""
     paper_error: float | None = None
     """The relative L2 error that the paper prints for LRSA (on the official files)."""
 

@@ -10,6 +10,7 @@ from typing import Any, get_args
 
 from lrsa.context import Coordinates
 from lrsa.data.store import Schema
+from lrsa.data.symmetry import parse
 from lrsa.errors import LrsaError
 from lrsa.files import alone, atomic
 from lrsa.surrogate.precision import Precision
@@ -51,6 +52,8 @@ class TrainConfig:
     """Compile the repeated layers, which takes minutes at the first step; meant for GPUs."""
     coordinates: Coordinates = "box"
     """Normalisation of coordinates: one map for all axes (box), each by its deviation (axis), none (raw)."""
+    symmetry: str = ""
+    """Exact symmetries, such as square or mirror-y: each epoch moves each case by one of them, at random."""
     seed: int = 0
     """Of the initial weights, the order of the cases and the choice of the validation cases."""
 
@@ -64,6 +67,7 @@ class TrainConfig:
         for name, kind in (("precision", Precision), ("coordinates", Coordinates)):
             if getattr(self, name) not in get_args(kind):
                 raise LrsaError(f"--train.{name} is one of {', '.join(get_args(kind))}")
+        parse(self.symmetry)
 
 
 _RANGES: tuple[tuple[tuple[str, ...], type | tuple[type, ...], Callable[[Any], bool], str], ...] = (

@@ -17,6 +17,7 @@ from lrsa.context import needs_of
 from lrsa.data.normalise import Normaliser
 from lrsa.data.prepare import Collator
 from lrsa.data.store import Dataset, Selection, is_path
+from lrsa.data.symmetry import Symmetry
 from lrsa.errors import LrsaError, nearest
 from lrsa.files import alone
 from lrsa.machine import check_device
@@ -282,7 +283,10 @@ def _check_first_step(surrogate: Surrogate, config: RunConfig) -> None:
         raise LrsaError(f"{config.data.path} has no frames to learn")
     cases = [training[i] for i in range(min(config.train.batch_size, len(training)))]
     first = [how.example(case, 0) for case in cases if how.examples(case)]
-    batch = Collator.of(surrogate.model, config.train.weights)(first)
+    collator = Collator.of(surrogate.model, config.train.weights)
+    symmetry = Symmetry.of(config.train.symmetry, training)
+    symmetry.check(first[0], fixed=collator.edges or collator.eigenfunctions > 0)
+    batch = collator(first)
     # Noise that is drawn in training stops the chunks. (Norms over a batch may need more than a first one.)
     surrogate.train(config.train.chunk is not None)
     # With gradients: what is too large to train on is refused before there is a run.

@@ -11,12 +11,14 @@ import time
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
+import numpy as np
 import torch
 from torch import Tensor
 
 from lrsa.console import Advance
 from lrsa.context import Context
 from lrsa.data.batch import Batch, order, prefetch
+from lrsa.data.symmetry import Symmetry
 from lrsa.errors import Failure
 from lrsa.objectives.losses import gradient_error, relative_l2
 from lrsa.objectives.protocols import Loss, Protocol
@@ -27,6 +29,8 @@ from lrsa.training.checkpoint import STATE, Standing, load_checkpoint, save_chec
 from lrsa.training.config import TrainConfig
 
 Collate = Callable[[Sequence[PointSet]], Batch]
+DRAWS = 7
+"""Sets the random numbers that choose symmetries apart from those that order the cases."""
 
 
 class Trainer:
@@ -61,6 +65,7 @@ class Trainer:
             torch.device(device).type, init_scale=2.0**10, enabled=config.precision == "fp16"
         )
         self.case_loss = case_loss(config)
+        self.symmetry = Symmetry.of(config.symmetry, cases)
         self.progress = Standing()
 
     def train(self, report: Advance) -> Standing:
@@ -112,8 +117,13 @@ class Trainer:
         return [keys[i :: self.steps] for i in range(self.steps)]
 
     def batch(self, keys: Sequence[tuple[int, int]]) -> Batch:
-        """The examples of these (case, index) keys."""
-        return self.collate([self.protocol.example(self.cases[i], k) for i, k in keys])
+        """The examples of these (case, index) keys, each moved by a symmetry of this epoch's."""
+        return self.collate([self._example(i, k) for i, k in keys])
+
+    def _example(self, i: int, k: int) -> PointSet:
+        example = self.protocol.example(self.cases[i], k)
+        rng = np.random.default_rng([DRAWS, self.config.seed, self.progress.epoch, i, k])
+        return self.symmetry.draw(example, rng)(example)
 
     def step(self, batch: Batch) -> float:
         """One step of the optimiser; the loss before it."""

@@ -26,6 +26,8 @@ PROBLEM = Problem(
     samples=1000,
     test=200,
     paper_error=0.0042,
+    # The flow comes along the chord. The law holds one corner of the box: mirrored profiles are new ones.
+    symmetry="mirror-y@0",
     scales={
         "demo": Scale(
             about="120 cases of 111 x 26 points; width 64, depth 4, rank 32, depthwise, 12 frequencies",

@@ -29,6 +29,7 @@ PROBLEM = Problem(
     samples=1000,
     test=200,
     paper_error=0.0043,
+    symmetry="square",
     scales={
         "demo": Scale(
             about="500 cases of 22 x 22 points, solved on 85 x 85; width 64, depth 4, rank 32, depthwise",

@@ -26,6 +26,7 @@ PROBLEM = Problem(
     samples=1000,
     test=200,
     paper_error=0.0033,
+    symmetry="mirror-x@0.5",  # the pull is upwards, the clamp below
     scales={
         "demo": Scale(
             about="500 cases of 972 points; width 64, depth 4, rank 32",

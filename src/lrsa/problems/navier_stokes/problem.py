@@ -29,6 +29,7 @@ PROBLEM = Problem(
     samples=1000,
     test=200,
     paper_error=0.0484,
+    symmetry="torus-wave:w",
     protocol="autoregressive",
     scales={
         "demo": Scale(

@@ -26,6 +26,7 @@ PROBLEM = Problem(
     samples=1000,
     test=200,
     paper_error=0.0023,
+    symmetry="mirror-y@0",  # of u_x, which keeps its sign
     scales={
         "demo": Scale(
             about="200 cases of 17 x 17 points, solved on 65 x 65; width 64, depth 4, rank 32, depthwise",

@@ -30,6 +30,7 @@ PROBLEM = Problem(
     samples=900,
     test=80,
     paper_error=0.0005,
+    symmetry="mirror-x@-24.65:u_x:@x_t",  # about the middle of the block
     protocol="time-conditioned",
     scales={
         "demo": Scale(
