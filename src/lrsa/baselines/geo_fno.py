@@ -12,6 +12,7 @@ from torch.nn.functional import gelu
 from lrsa.baselines.graph import CHUNK, over_chunks, point_features
 from lrsa.context import Context
 from lrsa.errors import LrsaError
+from lrsa.hidden import Declared, whole
 
 Version = Literal["v1", "v2"]
 
@@ -43,6 +44,7 @@ class GeoFNO(nn.Module):
 
     coordinates: ClassVar[str] = "box"
     """The normalisation that fills the period."""
+    matrices: ClassVar[Declared] = {"skips.*.weight": whole}
 
     def __init__(
         self,

@@ -3,7 +3,7 @@
 Reference: github.com/L-I-M-I-T/LatentNeuralOperator, with which `tests/test_parity_lno.py` compares.
 """
 
-from typing import Any
+from typing import Any, ClassVar
 
 import torch
 from torch import Tensor, nn
@@ -12,6 +12,7 @@ from torch.nn.functional import gelu
 from lrsa.attention import FFN, Attention, SoftmaxPartial
 from lrsa.context import Context
 from lrsa.errors import LrsaError
+from lrsa.hidden import Declared, whole
 from lrsa.mixers.flare import softmax_partial
 from lrsa.operator import Block, NeuralOperator, State
 from lrsa.template import GlobalMix, LowRankMix
@@ -36,6 +37,8 @@ class LNO(NeuralOperator):
         mlp_layers: Residual hidden layers of trunk, branch, score and output MLPs.
         time: Append the time of the sample to the coordinates of every point (published for plasticity).
     """
+
+    matrices: ClassVar[Declared] = {"*.hidden.*.weight": whole}
 
     def __init__(
         self,

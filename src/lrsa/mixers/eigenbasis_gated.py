@@ -2,7 +2,7 @@
 
 import math
 from dataclasses import dataclass, replace
-from typing import Self
+from typing import ClassVar, Self
 
 import torch
 from torch import Tensor, nn
@@ -10,6 +10,7 @@ from torch.nn.functional import linear, normalize
 
 from lrsa.context import Context
 from lrsa.errors import LrsaError
+from lrsa.hidden import Declared, stacked, whole
 from lrsa.mixers.transolver import (
     GRID_CLAMP,
     GridConv,
@@ -42,6 +43,7 @@ class GatedEigenbasis(LowRankMix["SpectrumPartial"]):
     """
 
     requires = frozenset({"basis"})
+    matrices: ClassVar[Declared] = {"project.weight": stacked(2)}
 
     def __init__(self, width: int, heads: int, rank: int, clamp: tuple[float, float] | None = None) -> None:
         super().__init__()
@@ -96,6 +98,8 @@ class GridGatedEigenbasis(GlobalMix):
 
 class GatedSpectrum(nn.Module):
     """Everything of the gated eigenbasis but the input projections."""
+
+    matrices: ClassVar[Declared] = {"weight": whole}
 
     def __init__(self, width: int, heads: int, rank: int, clamp: tuple[float, float] | None) -> None:
         super().__init__()

@@ -5,7 +5,7 @@ The building blocks that LinearNO, Transolver++ and HPM share with it live here 
 """
 
 from dataclasses import dataclass, replace
-from typing import Self
+from typing import ClassVar, Self
 
 import torch
 from torch import Tensor, nn
@@ -13,6 +13,7 @@ from torch.nn.functional import linear, scaled_dot_product_attention
 
 from lrsa.context import Context
 from lrsa.errors import LrsaError
+from lrsa.hidden import Declared, stacked
 from lrsa.template import GlobalMix, LowRankMix, Partial
 
 GRID_CLAMP = (0.1, 5.0)
@@ -36,6 +37,8 @@ class PhysicsAttention(LowRankMix["SlicePartial"]):
         rank: Slices M.
         clamp: Range of τ; None leaves it free, as published for irregular points.
     """
+
+    matrices: ClassVar[Declared] = {"project.weight": stacked(2)}
 
     def __init__(self, width: int, heads: int, rank: int, clamp: tuple[float, float] | None = None) -> None:
         super().__init__()
@@ -116,6 +119,8 @@ class HeadSoftmax(nn.Module):
 
 class SliceTokens(nn.Module):
     """Everything of physics attention but the slice weights: gather, attend, scatter."""
+
+    matrices: ClassVar[Declared] = {"query_key_value.weight": stacked(3)}
 
     def __init__(self, width: int, heads: int) -> None:
         super().__init__()
