@@ -2,7 +2,7 @@
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Self
+from typing import ClassVar, Self
 
 import torch
 from torch import Tensor, nn
@@ -10,6 +10,7 @@ from torch.nn.functional import linear, scaled_dot_product_attention
 
 from lrsa.context import Context
 from lrsa.errors import LrsaError
+from lrsa.models.hidden import Declared, stacked
 from lrsa.models.template import LowRankMix, Partial, at_least_float32
 
 
@@ -80,6 +81,8 @@ class Attention(nn.Module):
 
     Keys and values come from one matrix product, heads are views: nothing is copied.
     """
+
+    matrices: ClassVar[Declared] = {"key_value.weight": stacked(2)}
 
     def __init__(self, width: int, heads: int, qk_norm: bool = False, own_query: bool = True) -> None:
         super().__init__()

@@ -6,7 +6,7 @@ import platform
 from collections.abc import Callable, Mapping
 from dataclasses import asdict, dataclass, field, fields
 from pathlib import Path
-from typing import Any, get_args
+from typing import Any, Literal, get_args
 
 from lrsa.context import Coordinates
 from lrsa.data.store import Schema
@@ -16,10 +16,12 @@ from lrsa.files import alone, atomic
 from lrsa.surrogate.precision import Precision
 from lrsa.surrogate.record import FILE, FORMAT, naming_damage, read_config
 
+Optimiser = Literal["adamw", "muon"]
+
 
 @dataclass(frozen=True)
 class TrainConfig:
-    """How a model is trained: AdamW under a OneCycle schedule."""
+    """How a model is trained: which optimiser, under a OneCycle schedule, and on what."""
 
     epochs: int = 100
     """Passes over the training cases."""
@@ -30,8 +32,14 @@ class TrainConfig:
     """Steps of an epoch, where it is not to see all cases."""
     batch_size: int = 4
     """Cases per step."""
+    optimiser: Optimiser = "adamw"
+    """adamw (the paper), or muon for the hidden matrices of the model and AdamW for the rest."""
     max_lr: float = 1e-3
-    """Peak of the OneCycle schedule."""
+    """Learning rate of AdamW at the peak of the OneCycle schedule."""
+    muon_lr: float = 0.01
+    """Learning rate of Muon at the same peak."""
+    warmup: float = 0.3
+    """Share of the steps before the peak."""
     weight_decay: float = 1e-5
     """Decoupled weight decay."""
     clip: float = 1.0
@@ -64,7 +72,8 @@ class TrainConfig:
                 if isinstance(value, bool) or not isinstance(value, kind) or not fits(value):
                     option = name.replace("_", "-")
                     raise LrsaError(f"--train.{option} must be {what}, not {value}")
-        for name, kind in (("precision", Precision), ("coordinates", Coordinates)):
+        choices = (("optimiser", Optimiser), ("precision", Precision), ("coordinates", Coordinates))
+        for name, kind in choices:
             if getattr(self, name) not in get_args(kind):
                 raise LrsaError(f"--train.{name} is one of {', '.join(get_args(kind))}")
         parse(self.symmetry)
@@ -75,9 +84,9 @@ _RANGES: tuple[tuple[tuple[str, ...], type | tuple[type, ...], Callable[[Any], b
     (("chunk", "steps"), (int, type(None)), lambda v: v is None or v >= 1, "a whole number, at least 1"),
     (("minutes",), (int, float, type(None)), lambda v: v is None or 0 < v < math.inf, "a positive number"),
     (("seed",), int, lambda v: v >= 0, "a whole number, at least 0"),
-    (("max_lr", "clip"), (int, float), lambda v: 0 < v < math.inf, "a positive number"),
+    (("max_lr", "muon_lr", "clip"), (int, float), lambda v: 0 < v < math.inf, "a positive number"),
     (("weight_decay", "gradient_weight"), (int, float), lambda v: 0 <= v < math.inf, "a number, at least 0"),
-    (("validation",), (int, float), lambda v: 0 <= v < 1, "a number from 0 to below 1"),
+    (("validation", "warmup"), (int, float), lambda v: 0 <= v < 1, "a number from 0 to below 1"),
 )
 
 

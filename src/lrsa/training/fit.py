@@ -285,7 +285,7 @@ def _check_first_step(surrogate: Surrogate, config: RunConfig) -> None:
     first = [how.example(case, 0) for case in cases if how.examples(case)]
     collator = Collator.of(surrogate.model, config.train.weights)
     symmetry = Symmetry.of(config.train.symmetry, training)
-    symmetry.check(first[0], fixed=collator.edges or collator.eigenfunctions > 0)
+    symmetry.check(first[0], fixed=collator.needs.geometry)
     batch = collator(first)
     # Noise that is drawn in training stops the chunks. (Norms over a batch may need more than a first one.)
     surrogate.train(config.train.chunk is not None)

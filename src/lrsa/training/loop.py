@@ -27,6 +27,7 @@ from lrsa.surrogate.precision import autocast
 from lrsa.surrogate.surrogate import Surrogate
 from lrsa.training.checkpoint import STATE, Standing, load_checkpoint, save_checkpoint, save_model
 from lrsa.training.config import TrainConfig
+from lrsa.training.optimisers import make_optimiser
 
 Collate = Callable[[Sequence[PointSet]], Batch]
 DRAWS = 7
@@ -54,11 +55,14 @@ class Trainer:
         self.keys = [(i, k) for i in range(len(cases)) for k in range(examples)]
         whole = math.ceil(len(self.keys) / config.batch_size)
         self.steps = min(whole, config.steps or whole)
-        self.optimizer = torch.optim.AdamW(
-            surrogate.model.parameters(), lr=config.max_lr, weight_decay=config.weight_decay, fused=True
+        self.optimizer = make_optimiser(
+            config.optimiser, surrogate.model, config.max_lr, config.muon_lr, config.weight_decay
         )
         self.scheduler = torch.optim.lr_scheduler.OneCycleLR(
-            self.optimizer, config.max_lr, total_steps=self.steps * config.epochs + 1
+            self.optimizer,
+            [group["lr"] for group in self.optimizer.param_groups],
+            total_steps=self.steps * config.epochs + 1,
+            pct_start=float(config.warmup),
         )
         # A modest first scale: a step skipped for overflow would shift the schedule.
         self.scaler = torch.amp.GradScaler(
@@ -132,7 +136,8 @@ class Trainer:
             loss = self.protocol.loss(self.surrogate, batch, self.case_loss)
         value = float(loss.detach())
         if not math.isfinite(value):
-            raise Failure(f"the loss became {value} in epoch {self.progress.epoch + 1}. Lower --train.max-lr")
+            rates = "--train.max-lr" + (" or --train.muon-lr" if self.config.optimiser == "muon" else "")
+            raise Failure(f"the loss became {value} in epoch {self.progress.epoch + 1}. Lower {rates}")
         self.scaler.scale(loss).backward()
         self.scaler.unscale_(self.optimizer)
         torch.nn.utils.clip_grad_norm_(self.surrogate.model.parameters(), self.config.clip)

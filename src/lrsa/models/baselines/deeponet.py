@@ -1,6 +1,7 @@
 """DeepONet: the dot product of a branch of the input function and a trunk of the query (Lu et al. 2021)."""
 
 from itertools import pairwise
+from typing import ClassVar
 
 import torch
 from torch import Tensor, nn
@@ -8,6 +9,7 @@ from torch import Tensor, nn
 from lrsa.context import Context, Needs
 from lrsa.errors import LrsaError
 from lrsa.models.baselines.graph import mlp, point_features
+from lrsa.models.hidden import Declared, whole
 
 
 class DeepONet(nn.Module):
@@ -34,6 +36,13 @@ class DeepONet(nn.Module):
         trunk_depth: Linear layers of the trunk.
         sensors: Points of every case, for the branch with fixed sensors; 0 for the set encoder.
     """
+
+    matrices: ClassVar[Declared] = {
+        "*.0.weight": None,  # the layers that see the data
+        "points.*.weight": whole,
+        "branch.*.weight": whole,
+        "trunk.*.weight": whole,
+    }
 
     def __init__(
         self,

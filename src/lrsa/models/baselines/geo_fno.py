@@ -3,7 +3,7 @@
 import math
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Literal
+from typing import ClassVar, Literal
 
 import torch
 from torch import Tensor, nn
@@ -12,6 +12,7 @@ from torch.nn.functional import gelu
 from lrsa.context import Context, Needs
 from lrsa.errors import LrsaError
 from lrsa.models.baselines.graph import CHUNK, over_chunks, point_features
+from lrsa.models.hidden import Declared, whole
 
 Version = Literal["v1", "v2"]
 
@@ -43,6 +44,7 @@ class GeoFNO(nn.Module):
 
     needs = Needs(coordinates="box")
     """The normalisation that fills the period."""
+    matrices: ClassVar[Declared] = {"skips.*.weight": whole}
 
     def __init__(
         self,

@@ -1,11 +1,14 @@
 """Graph neural operator: a kernel integral by message passing (Anandkumar et al. 2020)."""
 
+from typing import ClassVar
+
 import torch
 from torch import Tensor, nn
 
 from lrsa.context import Context, Edges, Needs
 from lrsa.errors import LrsaError
 from lrsa.models.baselines.graph import CHUNK, BatchLayout, Graph, mlp, over_chunks, point_features
+from lrsa.models.hidden import Declared, whole
 
 
 class GNO(nn.Module):
@@ -96,6 +99,8 @@ class Neighbourhoods:
 
 class KernelConv(nn.Module):
     """W h_i + b + mean_{j -> i} κ(a_j, a_i) h_j."""
+
+    matrices: ClassVar[Declared] = {"root": whole}
 
     def __init__(self, inputs: int, width: int, kernel_width: int) -> None:
         super().__init__()

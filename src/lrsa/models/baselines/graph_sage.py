@@ -1,9 +1,12 @@
 """GraphSAGE: neighbourhood means (Hamilton et al. 2017), as the AirfRANS benchmark runs it."""
 
+from typing import ClassVar
+
 from torch import Tensor, nn
 
 from lrsa.context import Context, Edges, Needs
 from lrsa.models.baselines.graph import BatchLayout, Graph, GraphNorm, mlp, point_features
+from lrsa.models.hidden import Declared, whole
 
 
 class GraphSAGE(nn.Module):
@@ -28,6 +31,7 @@ class GraphSAGE(nn.Module):
     """
 
     needs = Needs(edges=Edges())
+    matrices: ClassVar[Declared] = {"last.*.weight": whole}
 
     def __init__(
         self,

@@ -3,7 +3,7 @@
 Reference: github.com/L-I-M-I-T/LatentNeuralOperator, with which `tests/test_parity_lno.py` compares.
 """
 
-from typing import Any
+from typing import Any, ClassVar
 
 import torch
 from torch import Tensor, nn
@@ -11,6 +11,7 @@ from torch.nn.functional import gelu
 
 from lrsa.context import Context, Needs
 from lrsa.models.attention import FFN, Attention, SoftmaxPartial
+from lrsa.models.hidden import Declared, whole
 from lrsa.models.operator import Block, NeuralOperator, State
 from lrsa.models.template import GlobalMix, LowRankMix, at_least_float32
 
@@ -34,6 +35,8 @@ class LNO(NeuralOperator):
         mlp_layers: Residual hidden layers of trunk, branch, score and output MLPs.
         time: Append the time of the sample to the coordinates of every point (published for plasticity).
     """
+
+    matrices: ClassVar[Declared] = {"*.hidden.*.weight": whole}
 
     def __init__(
         self,

@@ -1,7 +1,7 @@
 """Latent Spectral Models: a U-Net whose every scale passes a neural spectral block."""
 
 import math
-from typing import Literal
+from typing import ClassVar, Literal
 
 import torch
 from torch import Tensor, nn
@@ -11,6 +11,7 @@ from lrsa.context import Context, Needs
 from lrsa.errors import LrsaError
 from lrsa.models.attention import FFN, head_width, join_heads, split_heads
 from lrsa.models.baselines.fno import GridLift, pad_grid
+from lrsa.models.hidden import Declared
 from lrsa.models.mixers.fourier import full_grid
 
 Norm = Literal["batch", "instance"]
@@ -61,6 +62,8 @@ class LSM(nn.Module):
         reference: Points per axis of a reference grid whose distances replace the coordinates; 0 keeps them.
         time: Condition on the time of the sample.
     """
+
+    matrices: ClassVar[Declared] = {"*": None}  # by AdamW: see results/optimiser-weights.md
 
     def __init__(
         self,

@@ -2,7 +2,7 @@
 
 import math
 from dataclasses import dataclass, replace
-from typing import Self
+from typing import ClassVar, Self
 
 import torch
 from torch import Tensor, nn
@@ -11,6 +11,7 @@ from torch.nn.functional import linear, normalize
 from lrsa.context import Context, Needs
 from lrsa.errors import LrsaError
 from lrsa.models.attention import head_width, join_heads, split_heads
+from lrsa.models.hidden import Declared, stacked, whole
 from lrsa.models.mixers.transolver import GRID_CLAMP, GridConv, HeadSoftmax
 from lrsa.models.template import GlobalMix, LowRankMix, Partial, at_least_float32
 
@@ -33,6 +34,8 @@ class GatedEigenbasis(LowRankMix["SpectrumPartial"]):
         rank: Frequencies K.
         clamp: Range of τ; None leaves it free, as published for irregular points.
     """
+
+    matrices: ClassVar[Declared] = {"project.weight": stacked(2)}
 
     def __init__(self, width: int, heads: int, rank: int, clamp: tuple[float, float] | None = None) -> None:
         super().__init__()
@@ -87,6 +90,8 @@ class GridGatedEigenbasis(GlobalMix):
 
 class GatedSpectrum(nn.Module):
     """Everything of the gated eigenbasis but the input projections."""
+
+    matrices: ClassVar[Declared] = {"weight": whole}
 
     def __init__(self, width: int, heads: int, rank: int, clamp: tuple[float, float] | None) -> None:
         super().__init__()

@@ -5,6 +5,7 @@ Our own reading of the paper; there is no reference file to compare with.
 
 import math
 from collections.abc import Sequence
+from typing import ClassVar
 
 import torch
 from torch import Tensor, nn
@@ -13,6 +14,7 @@ from torch.nn.functional import instance_norm
 from lrsa.context import Context, Needs
 from lrsa.errors import LrsaError
 from lrsa.models.attention import FFN, head_width, join_heads, split_heads
+from lrsa.models.hidden import Declared, stacked
 from lrsa.models.template import GlobalMix
 
 
@@ -85,6 +87,8 @@ class FactorisedAttention(GlobalMix):
 
 class AxisKernel(nn.Module):
     """The function of one variable that an axis sees of h, and its kernel κ = (R q)(R k)ᵀ / S."""
+
+    matrices: ClassVar[Declared] = {"query_key.weight": stacked(2)}
 
     def __init__(self, width: int, heads: int, kernel_width: int) -> None:
         super().__init__()

@@ -5,7 +5,7 @@ The building blocks that LinearNO, Transolver++ and HPM share with it live here 
 """
 
 from dataclasses import dataclass, replace
-from typing import Self
+from typing import ClassVar, Self
 
 import torch
 from torch import Tensor, nn
@@ -14,6 +14,7 @@ from torch.nn.functional import linear, scaled_dot_product_attention
 from lrsa.context import Context, Needs
 from lrsa.errors import LrsaError
 from lrsa.models.attention import head_width, join_heads, split_heads
+from lrsa.models.hidden import Declared, stacked
 from lrsa.models.template import GlobalMix, LowRankMix, Partial, at_least_float32
 
 GRID_CLAMP = (0.1, 5.0)
@@ -37,6 +38,8 @@ class PhysicsAttention(LowRankMix["SlicePartial"]):
         rank: Slices M.
         clamp: Range of τ; None leaves it free, as published for irregular points.
     """
+
+    matrices: ClassVar[Declared] = {"project.weight": stacked(2)}
 
     def __init__(self, width: int, heads: int, rank: int, clamp: tuple[float, float] | None = None) -> None:
         super().__init__()
@@ -117,6 +120,8 @@ class HeadSoftmax(nn.Module):
 
 class SliceTokens(nn.Module):
     """Everything of physics attention but the slice weights: gather, attend, scatter."""
+
+    matrices: ClassVar[Declared] = {"query_key_value.weight": stacked(3)}
 
     def __init__(self, width: int, heads: int) -> None:
         super().__init__()
