@@ -280,7 +280,7 @@ def test_the_command_is_kept_as_typed(data: Path, monkeypatch: pytest.MonkeyPatc
     command = RunConfig.load(Path("my run")).command
     assert "--out 'my run'" in command
     assert shlex.split(command) == ["lrsa", *words]
-    assert html.escape(command) in Path("my run/report.html").read_text()
+    assert command in html.unescape(Path("my run/report.html").read_text())
 
 
 def test_of_a_run_from_python_no_command_is_made_up(data: Path) -> None:

@@ -61,7 +61,7 @@ def test_the_second_of_two_that_begin_one_run_leaves_it_to_the_first(
 
     monkeypatch.setattr(fitting, "_check_first_step", meanwhile)
     with pytest.raises(LrsaError, match="is a run already"):
-        prepare(str(data), "lrsa", None, run, None, "cpu", None, OPTIONS, {"epochs": 3})
+        prepare(str(data), "lrsa", out=run, options=OPTIONS, train={"epochs": 3})
     assert RunConfig.load(run).train.epochs == 7
 
 
@@ -70,7 +70,7 @@ import sys
 from pathlib import Path
 from lrsa.mesh.importing import import_meshes
 
-def wait(done, total):
+def wait(done, total, words):
     if done == 2:
         print("two are made", flush=True)
         sys.stdin.read()

@@ -39,7 +39,15 @@ def tiny(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("lrsa.experiments.table_standard.ROUNDS", 1)
     for name, parameters in SMALL.items():
         stride = 10 if name == "airfoil" else 1
-        scale = Scale("tiny", 3, 1, "fast", stride, model=TINY, train={"epochs": 1, "batch_size": 2})
+        scale = Scale(
+            "tiny",
+            3,
+            1,
+            "fast",
+            {"generated": stride, "official": stride},
+            model=TINY,
+            train={"epochs": 1, "batch_size": 2},
+        )
         small = replace(CATALOGUE[name], fidelities={"fast": parameters}, scales={"demo": scale})
         monkeypatch.setitem(CATALOGUE, name, small)
         solver = small.solver_at("fast")

@@ -144,8 +144,14 @@ class Surrogate(nn.Module):
             case.check_finite(f"case {i}")
         device = self.normaliser.x_shift.device
         batch = self.collate(cases).to(device)
+        # A case without frames gives those that the next one follows from as features: one step.
+        step = self.protocol.history > 0 and batch.u is None
         with autocast(device.type, self.precision):
-            u = self.protocol.predict(self.apply_streamed, batch).float().cpu().numpy()
+            if step:
+                u = self.apply_streamed(batch.x, batch.f, batch.context)
+            else:
+                u = self.protocol.predict(self.apply_streamed, batch)
+        u = u.float().cpu().numpy()
         return [u[i, ..., : len(case), :] for i, case in enumerate(cases)]
 
     def collate(self, cases: Sequence[PointSet]) -> Batch:
