@@ -19,6 +19,7 @@ def train(
     /,
     source: Literal["generated", "official"] = "generated",
     scale: Literal["demo", "cpu", "paper"] | None = None,
+    recipe: Literal["ours", "paper"] | None = None,
     minutes: float | None = None,
     out: Path | None = None,
     init: Path | None = None,
@@ -37,6 +38,8 @@ def train(
         data: A benchmark of `lrsa data list`, or a file.
         source: The data of a benchmark: made by its solver, or its official files, once imported.
         scale: Size of a benchmark's run (default: cpu).
+        recipe: ours (Muon on the hidden matrices), or paper: AdamW as printed (default: ours, but at the
+            scale paper).
         minutes: The time that the training may take; the number of its steps follows (default: as many epochs
             as the scale says).
         out: The run folder (default: runs/DATA-MODEL).
@@ -58,6 +61,7 @@ def train(
         chosen,
         source=source,
         scale=scale,
+        recipe=recipe,
         out=out,
         init=init,
         device=device,

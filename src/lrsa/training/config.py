@@ -114,6 +114,8 @@ class RunConfig:
     train: TrainConfig
     weighted: bool | None = None
     """Whether the cases had quadrature weights that differ, and these were used; None: an older run."""
+    recipe: str | None = None
+    """ours or paper; None: an older run, trained as the paper says."""
     scale: str | None = None
     init: str | None = None
     """The run whose weights it starts from."""

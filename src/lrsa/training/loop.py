@@ -61,8 +61,8 @@ class Trainer:
         self.scheduler = torch.optim.lr_scheduler.OneCycleLR(
             self.optimizer,
             [group["lr"] for group in self.optimizer.param_groups],
-            total_steps=self.steps * config.epochs + 1,
-            pct_start=float(config.warmup),
+            total_steps=(total := self.steps * config.epochs + 1),
+            pct_start=_rising(config.warmup, total),
         )
         # A modest first scale: a step skipped for overflow would shift the schedule.
         self.scaler = torch.amp.GradScaler(
@@ -165,6 +165,11 @@ class Trainer:
 
     def _best(self) -> str:
         return f" validation {self.progress.best:.4f}" if self.progress.best_epoch else ""
+
+
+def _rising(warmup: float, total: int) -> float:
+    """The share of the steps before the peak: OneCycleLR divides by their number less one."""
+    return float(warmup if abs(warmup * total - 1) > 1e-6 else 1.5 / total)
 
 
 def case_loss(config: TrainConfig) -> Loss:

@@ -4,7 +4,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
-from safetensors.torch import load_file, save_file
+from safetensors.torch import load_file, save
 
 from lrsa.data.batch import evenly_weighted
 from lrsa.data.normalise import Normaliser, Statistics
@@ -42,7 +42,7 @@ class Survey:
     def save(self, run: Path) -> None:
         """Keep it, so that the training and its continuation need no pass of their own."""
         with atomic(run / FILE) as temporary:
-            save_file(self.normaliser.state_dict(), temporary)
+            temporary.write_bytes(save(self.normaliser.state_dict()))
         self.ranges.save(run)
 
 
