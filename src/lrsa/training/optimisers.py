@@ -3,6 +3,8 @@
 Muon takes the momentum of each matrix, replaces it by (nearly) the orthogonal matrix that is closest to it,
 and steps along that: all directions of a matrix learn at one speed, also those with small gradients.
 """
+# pyright: reportPrivateImportUsage=false
+# (torch's own optimisers use its _foreach functions too: they save a tenth of a step of Muon.)
 
 import math
 from collections import defaultdict
@@ -141,23 +143,30 @@ class Muon(torch.optim.Optimizer):
         )
 
     def _step_hidden(self, group: dict[str, Any]) -> None:
-        """All matrices of one shape at a time."""
+        """All matrices of one shape at a time; what is not a product, by one call for all weights."""
         lr, momentum = group["lr"], group["momentum"]
-        batches: dict[Any, list[tuple[Tensor, Tensor]]] = defaultdict(list)
-        for p, matrices in zip(group["params"], self.matrices, strict=True):
-            if p.grad is None:
-                continue
+        pairs = zip(group["params"], self.matrices, strict=True)
+        there = [(p, matrices) for p, matrices in pairs if p.grad is not None]
+        for p, _ in there:
             if not self.state[p]:
                 self.state[p]["momentum"] = torch.zeros_like(p)
-            average = self.state[p]["momentum"].lerp_(p.grad, 1 - momentum)
-            p.mul_(1 - lr * group["weight_decay"])
-            weights, directions = wide(matrices(p)), wide(matrices(p.grad.lerp(average, momentum)))
-            batches[weights.shape[1:], weights.dtype, weights.device].append((weights, directions))
+        if not there:
+            return
+        weights, grads = [p for p, _ in there], [p.grad for p, _ in there]
+        averages = [self.state[p]["momentum"] for p in weights]
+        torch._foreach_lerp_(averages, grads, 1 - momentum)
+        directions = torch._foreach_lerp(grads, averages, momentum)
+        torch._foreach_mul_(weights, 1 - lr * group["weight_decay"])
+        batches: dict[Any, list[tuple[Tensor, Tensor]]] = defaultdict(list)
+        for (p, matrices), direction in zip(there, directions, strict=True):
+            weight = wide(matrices(p))
+            key = (weight.shape[1:], weight.dtype, weight.device)
+            batches[key].append((weight, wide(matrices(direction))))
         for (shape, dtype, _), batch in batches.items():
             steps = orthogonal(torch.cat([directions for _, directions in batch])).to(dtype)
-            parts = steps.split([len(weights) for weights, _ in batch])
-            for (weights, _), part in zip(batch, parts, strict=True):
-                weights.add_(part, alpha=-lr * MATCHED * math.sqrt(shape[-1]))
+            targets = [weight for weight, _ in batch]
+            parts = list(steps.split([len(weight) for weight in targets]))
+            torch._foreach_add_(targets, parts, alpha=-lr * MATCHED * math.sqrt(shape[-1]))
 
 
 def wide(matrices: Tensor) -> Tensor:
