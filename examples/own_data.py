@@ -33,5 +33,5 @@ with TemporaryDirectory() as folder:
 
 new = case()
 predicted = surrogate.predict(new.x, globals=new.globals)
-error = np.linalg.norm(predicted - new.u) / np.linalg.norm(new.u)
+error = np.linalg.norm(predicted - new.u) / np.linalg.norm(new.u)  # pyright: ignore
 print(f"relative error of a new case: {error:.3f}")

@@ -136,7 +136,16 @@ def trainer(name: str, way: str, folder: Path, epochs: int) -> Trainer:
         lrsa.register(model, kind, known.all_presets())
     run = folder / f"{name}-{way}-{epochs}"
     settings = {"epochs": epochs, "validation": VALIDATION, "optimiser": optimiser}
-    prepare(study.data, model, "demo", run, None, "cpu", 1, study.options, settings)
+    prepare(
+        study.data,
+        model,
+        scale="demo",
+        recipe="paper",
+        out=run,
+        threads=1,
+        options=study.options,
+        train=settings,
+    )
     config = RunConfig.load(run)
     return trainer_of(run, replace(config, data=replace(config.data, samples=CASES)))
 

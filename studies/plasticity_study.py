@@ -204,7 +204,7 @@ def main() -> None:
             advance(done, len(order), f"{run.solver}, die {run.die}")
             run.make()
     with bar("census") as advance:
-        path = make_dataset(BENCHMARK, CENSUS, 40, "fast", workers=1, progress=lambda a, b: advance(a, b, ""))
+        path = make_dataset(BENCHMARK, CENSUS, 40, "fast", workers=1, progress=advance)
     head = [
         "# Plasticity: the error of the solver",
         "",

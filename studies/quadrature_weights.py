@@ -43,9 +43,9 @@ def poisson(made: MeshTri, centres: np.ndarray, heights: np.ndarray) -> lrsa.Poi
         return (heights.reshape(-1, *[1] * (x.ndim - 1)) * np.exp(-away / 0.02)).sum(axis=0)
 
     basis = Basis(made, ElementTriP2())
-    stiffness = BilinearForm(lambda u, v, w: dot(grad(u), grad(v))).assemble(basis)
+    stiffness = BilinearForm(lambda u, v, w: dot(grad(u), grad(v))).assemble(basis)  # pyright: ignore
     load = LinearForm(lambda v, w: source(w.x) * v).assemble(basis)
-    u = solve(*condense(stiffness, load, D=basis.get_dofs()))[basis.nodal_dofs[0]]
+    u = solve(*condense(stiffness, load, D=basis.get_dofs()))[basis.nodal_dofs[0]]  # pyright: ignore
     edges = made.p[:, made.t[1:]] - made.p[:, made.t[:1]]
     area = np.abs(edges[0, 0] * edges[1, 1] - edges[0, 1] * edges[1, 0]) / 6
     weights = np.bincount(made.t.ravel(), np.tile(area, 3), made.p.shape[1])
@@ -63,7 +63,7 @@ def cases(count: int, seed: int, corner: int) -> list[lrsa.PointSet]:
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])  # pyright: ignore
     parser.add_argument("--out", type=Path, required=True)
     parser.add_argument("--cases", type=int, default=300)
     parser.add_argument("--epochs", type=int, default=40)

@@ -40,7 +40,7 @@ Difference = Callable[[int], str]
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])  # pyright: ignore
     parser.add_argument("--cases", type=int, default=4)
     parser.add_argument("--only", nargs="*", choices=list(REFINED), default=list(REFINED))
     parser.add_argument("--out", type=Path, default=Path("results/solvers.md"))

@@ -102,7 +102,7 @@ def test_the_parts_of_a_pass_are_counted_as_the_whole(name: str) -> None:
     model = entrant.build(TINY)
     batch = entrant.batch(TINY, model)
     whole, _ = forward_flops(model, batch)
-    layers = [block.mix for block in model.requires_grad_(False).blocks]
+    layers = [block.mix for block in model.requires_grad_(False).blocks]  # pyright: ignore
     parts = cost_split(model, layers, batch.x, batch.f, batch.context)
     assert sum(part.flops for part in parts) == whole
     assert {part.step for part in parts} >= {"lift", "FFN", "head"}

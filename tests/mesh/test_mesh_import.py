@@ -67,8 +67,8 @@ def test_every_case_is_stored_as_its_file_has_it(folder: Path, imported: Path) -
             mesh = pv.read(folder / f"{name}.vtu")
             found.add(name)
             np.testing.assert_allclose(case.x, mesh.points, atol=1e-7)
-            np.testing.assert_allclose(case.u[:, 0], mesh["p"], atol=1e-6)  # pyright: ignore[reportOptionalSubscript]
-            np.testing.assert_allclose(case.u[:, 1:], mesh["U"], atol=1e-6)  # pyright: ignore[reportOptionalSubscript]
+            np.testing.assert_allclose(case.u[:, 0], mesh["p"], atol=1e-6)  # pyright: ignore
+            np.testing.assert_allclose(case.u[:, 1:], mesh["U"], atol=1e-6)  # pyright: ignore
             np.testing.assert_array_equal(case.cells, mesh.cells_dict[5])  # pyright: ignore[reportArgumentType]
             index = int(name.split("_")[1])
             assert case.globals is not None
@@ -150,7 +150,7 @@ def test_a_corrected_file_is_all_that_is_read_again(tmp_path: Path) -> None:
     disc(20, seed=2).save(source / "2.vtu")
     seen: list[int] = []
     import_meshes(
-        source, tmp_path / "out.h5", ["f"], ["p"], workers=1, progress=lambda done, _: seen.append(done)
+        source, tmp_path / "out.h5", ["f"], ["p"], workers=1, progress=lambda done, *_: seen.append(done)
     )
     assert seen == [2, 3]
 
@@ -193,10 +193,10 @@ def test_cell_arrays_make_cases_of_cells(tmp_path: Path) -> None:
     mesh.cell_data["k"] = np.arange(mesh.n_cells)
     mesh.save(tmp_path / "a.vtu")
     result = import_meshes(tmp_path / "a.vtu", tmp_path / "out.h5", [], ["k"], workers=1)
-    assert result.recipe.location == "cell"
+    assert result.roles.location == "cell"
     assert len(Dataset(tmp_path / "out.h5", "train")[0]) == mesh.n_cells
     mixed = import_meshes(tmp_path / "a.vtu", tmp_path / "out.h5", ["f"], ["k"], workers=1)
-    assert mixed.recipe.location == "point"
+    assert mixed.roles.location == "point"
     assert any("k: cell arrays, averaged" in note for note in mixed.notes)
 
 
@@ -265,7 +265,7 @@ def test_killed_and_resumed_equals_uninterrupted(folder: Path, tmp_path: Path) -
     assert len(list(broken.with_name("whole.h5.parts").glob("*.npz"))) >= 3
     assert not broken.exists()
     seen: list[int] = []
-    import_meshes(str(folder), broken, **options, workers=1, progress=lambda done, _: seen.append(done))
+    import_meshes(str(folder), broken, **options, workers=1, progress=lambda done, *_: seen.append(done))
     assert seen[0] >= 3
     assert broken.read_bytes() == whole.read_bytes()
     assert [p.name for p in broken.parent.iterdir()] == ["whole.h5"]

@@ -19,7 +19,11 @@ def case(seed: int, reynolds: float = 100.0, scale: float = 1.0, **others: np.nd
     rng = np.random.default_rng(seed)
     x, f = scale * rng.random((30, 2)), rng.normal(size=(30, 2))
     return PointSet(
-        x.astype(np.float32), f.astype(np.float32), globals=np.array([reynolds]), names=NAMES, **others
+        x.astype(np.float32),
+        f.astype(np.float32),
+        globals=np.array([reynolds]),
+        names=NAMES,
+        **others,  # pyright: ignore
     )
 
 

@@ -175,7 +175,7 @@ def test_the_best_and_the_last_epoch_are_both_kept(data: Path) -> None:
     logged = [json.loads(row)["validation"] for row in rows]
     assert min(logged) < logged[-1], "this seed should have its best epoch before the last"
     for kind, expected in (("best", min(logged)), ("last", logged[-1])):
-        surrogate = lrsa.load("run", kind)
+        surrogate = lrsa.load("run", kind)  # pyright: ignore
         _, validation = split_cases(config)
         collate = Collator.of(surrogate.model, True)
         errors = case_errors(surrogate, protocol("static"), validation, collate, config.train, "cpu")
@@ -452,9 +452,9 @@ def test_a_model_that_cannot_go_by_chunks_is_refused_before_it_is_trained(
 @pytest.mark.parametrize("option", ["recompute", "compile"])
 def test_an_option_that_would_do_nothing_is_refused(data: Path, option: str) -> None:
     with pytest.raises(LrsaError, match=f"--train.{option} does nothing in chunks"):
-        lrsa.fit(data, out="run", chunk=7, **{option: True}, options={"width": 16, "depth": 1, "heads": 2})
+        lrsa.fit(data, out="run", chunk=7, **{option: True}, options={"width": 16, "depth": 1, "heads": 2})  # pyright: ignore
     with pytest.raises(LrsaError, match=f'"deeponet" has no repeated layers for --train.{option}'):
-        lrsa.fit(data, "deeponet", out="run", **{option: True}, options={"width": 16})
+        lrsa.fit(data, "deeponet", out="run", **{option: True}, options={"width": 16})  # pyright: ignore
     assert not Path("run").exists()
 
 
