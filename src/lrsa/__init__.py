@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from lrsa.models.create import create_model as create_model
     from lrsa.models.listing import list_models as list_models
     from lrsa.models.operator import LRSA as LRSA
+    from lrsa.models.operator import Backbone as Backbone
     from lrsa.models.operator import NeuralOperator as NeuralOperator
     from lrsa.models.registry import register as register
     from lrsa.models.template import LowRankMix as LowRankMix
@@ -40,6 +41,7 @@ _HOMES = {
     "write_dataset": "data.writing",
     "LrsaError": "errors",
     "LRSA": "models.operator",
+    "Backbone": "models.operator",
     "NeuralOperator": "models.operator",
     "create_model": "models.create",
     "list_models": "models.listing",

@@ -32,6 +32,7 @@ from lrsa.errors import LrsaError
 from lrsa.models.create import create_model
 from lrsa.models.listing import list_models
 from lrsa.models.mixers.fourier import FourierMix
+from lrsa.models.operator import NeuralOperator
 from lrsa.training.repeated_layers import compile_blocks, recompute_blocks, repeated
 
 TINY = Setting("tiny", 64, 16, 2, 1, 1, grid=(8, 8))
@@ -102,7 +103,8 @@ def test_the_parts_of_a_pass_are_counted_as_the_whole(name: str) -> None:
     model = entrant.build(TINY)
     batch = entrant.batch(TINY, model)
     whole, _ = forward_flops(model, batch)
-    layers = [block.mix for block in model.requires_grad_(False).blocks]  # pyright: ignore
+    assert isinstance(model, NeuralOperator)
+    layers: list[nn.Module] = [block.mix for block in model.requires_grad_(False).each_block()]
     parts = cost_split(model, layers, batch.x, batch.f, batch.context)
     assert sum(part.flops for part in parts) == whole
     assert {part.step for part in parts} >= {"lift", "FFN", "head"}

@@ -14,7 +14,7 @@ from lrsa.errors import LrsaError
 from lrsa.models.create import create_model
 from lrsa.models.listing import list_models
 from lrsa.models.mixers.eigenbasis import EigenbasisMix
-from lrsa.models.operator import LRSA, NeuralOperator
+from lrsa.models.operator import LRSA, Backbone
 from lrsa.models.registry import model_options
 from lrsa.pointset import PointSet
 
@@ -90,7 +90,7 @@ def test_every_need_is_some_models() -> None:
 
 def test_an_operator_needs_what_any_of_its_blocks_does() -> None:
     modes = iter((5, 12, 7))
-    model = NeuralOperator(
+    model = Backbone(
         2,
         1,
         1,

@@ -17,7 +17,7 @@ def test_parity_norm(path: Path) -> None:
     features, outputs = golden.inputs["x"].shape[-1], golden.output.shape[-1]
     index = golden.parameters["fc0.weight"].shape[1] > features
     model = NORM(2, features, outputs, width=config["width"], modes=config["modes"], node_index=index)
-    places = {"fc0": "lift_linear", "fc1": "head.0", "fc2": "head.2"}
+    places = {"fc0": "lift_ffn", "fc1": "head.0", "fc2": "head.2"}
     places |= {f"w{k}": f"blocks.{k}.ffn" for k in range(4)}
     names = {f"{a}.{part}": Where(f"{b}.{part}") for a, b in places.items() for part in ("weight", "bias")}
     for k in range(4):

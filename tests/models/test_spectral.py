@@ -19,7 +19,7 @@ from lrsa.models.baselines.norm import NORM
 from lrsa.models.mixers.eigenbasis import EigenbasisMix
 from lrsa.models.mixers.factorised_fourier import FactorisedFourierMix
 from lrsa.models.mixers.fourier import FourierMix, SpectralConvolution
-from lrsa.models.operator import NeuralOperator
+from lrsa.models.operator import Backbone
 from lrsa.streaming.stream import stream
 
 GRID = (12, 10)
@@ -144,7 +144,7 @@ def test_the_backbone_takes_every_mixer() -> None:
         lambda: FactorisedFourierMix(16, (4, 4)),
         lambda: EigenbasisMix(16, 20),
     ):
-        model = NeuralOperator(2, 1, 1, mixer, width=16, depth=2, ffn_hidden=16)
+        model = Backbone(2, 1, 1, mixer, width=16, depth=2, ffn_hidden=16)
         assert model.needs == mixer().needs
         x, f, context = sample()
         model(x, f, context).square().mean().backward()

@@ -1,11 +1,10 @@
 """The neural operator: lift, L pre-norm blocks of mixing and FFN, projection (paper, section 3.1)."""
 
-import math
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import reduce
 from operator import or_
-from typing import Literal, get_args
+from typing import Any, ClassVar
 
 import torch
 from torch import Tensor, nn
@@ -13,11 +12,9 @@ from torch import Tensor, nn
 from lrsa.context import Context, Needs
 from lrsa.errors import LrsaError
 from lrsa.models.attention import FFN, LowRankSpatialAttention
+from lrsa.models.block import Block, Local, LocalFFN, point_ffn
 from lrsa.models.encoding import PositionalEncoding, TimeEncoding
-from lrsa.models.template import GlobalMix, LowRankMix, Partial
-
-Local = Literal["pointwise", "depthwise", "conv"]
-"""The point FFN: the paper's, or with a 3 x 3 convolution in front of it (structured grids only)."""
+from lrsa.models.template import GlobalMix, LowRankMix
 
 
 @dataclass(frozen=True)
@@ -31,49 +28,50 @@ class State:
 
 
 class NeuralOperator(nn.Module):
-    """Lift, blocks, projection, for any global mixing layer.
+    """Lift, blocks and head, composed of parts; an operator that lifts in another way has its own `lift`.
 
-    h⁰ = Lift([f, PE(x)])                                          Eq. (lift)
-    g = h + GlobalMix(Norm(h), x),  h' = g + FFN(Norm(g))           Eq. (backbone-globalmix)
-    u = Linear(Norm(h))
+    h⁰ = Lift([f, PE(x)]) (+ time)                                 Eq. (lift)
+    h ← block(h, x) for every block
+    u = Head(Norm(h))
 
     Args:
         coord_dim: Coordinates p per point.
         in_features: Input features c per point (0: the geometry is the only input).
         out_features: Output fields o per point.
-        mixer: Makes the mixing layer of one block.
-        width: Channels d.
-        depth: Blocks L.
-        ffn_hidden: Hidden width of the point FFN.
-        local: The kind of point FFN.
-        frequencies: Frequencies of the positional encoding; 0 is the raw coordinate.
-        time: Whether the operator is conditioned on `Context.time`.
+        blocks: What mixes the points, in order.
+        head: (B, N, d) -> (B, N, o), each point by itself.
+        lift_ffn: [f, PE(x)] -> (B, N, d), each point by itself (default: nothing).
+        norm: In front of the head (default: none).
+        position: The encoding of x (default: the coordinates).
+        time: The encoding of `Context.time`, if the operator is conditioned on it.
     """
+
+    renamed: ClassVar[Mapping[str, str]] = {}
+    """Parts that had another name in earlier versions, by that name: files of theirs load."""
 
     def __init__(
         self,
         coord_dim: int,
         in_features: int,
         out_features: int,
-        mixer: Callable[[], GlobalMix],
         *,
-        width: int,
-        depth: int,
-        ffn_hidden: int,
-        local: Local = "pointwise",
-        frequencies: int = 0,
-        time: bool = False,
+        blocks: Sequence[Block],
+        head: nn.Module,
+        lift_ffn: nn.Module | None = None,
+        norm: nn.Module | None = None,
+        position: nn.Module | None = None,
+        time: TimeEncoding | None = None,
     ) -> None:
         super().__init__()
+        if self.renamed:
+            self.register_load_state_dict_pre_hook(_rename)
         self.coord_dim, self.in_features, self.out_features = coord_dim, in_features, out_features
-        self.position = PositionalEncoding(coord_dim, frequencies)
-        self.lift_ffn = FFN(self.position.features + in_features, 2 * width, width)
-        self.time = TimeEncoding(width) if time else None
-        self.blocks = nn.ModuleList(
-            Block(width, mixer(), point_ffn(width, ffn_hidden, local)) for _ in range(depth)
-        )
-        self.norm = nn.LayerNorm(width)
-        self.head = nn.Linear(width, out_features)
+        self.position = nn.Identity() if position is None else position
+        self.lift_ffn = nn.Identity() if lift_ffn is None else lift_ffn
+        self.time = time
+        self.blocks = nn.ModuleList(blocks)
+        self.norm = nn.Identity() if norm is None else norm
+        self.head = head
 
     @property
     def needs(self) -> Needs:
@@ -130,12 +128,60 @@ class NeuralOperator(nn.Module):
                     f"cannot {wish}: the 3x3 convolution needs its grid. Train with local=pointwise"
                 )
 
-    def each_block(self) -> "list[Block]":
+    def each_block(self) -> list[Block]:
         """The blocks, in order."""
         return [block for block in self.blocks if isinstance(block, Block)]
 
 
-class LRSA(NeuralOperator):
+class Backbone(NeuralOperator):
+    """The backbone of the paper, for any global mixing layer.
+
+    h⁰ = Lift([f, PE(x)])                                          Eq. (lift)
+    g = h + GlobalMix(Norm(h), x),  h' = g + FFN(Norm(g))           Eq. (backbone-globalmix)
+    u = Linear(Norm(h))
+
+    Args:
+        coord_dim: Coordinates p per point.
+        in_features: Input features c per point (0: the geometry is the only input).
+        out_features: Output fields o per point.
+        mixer: Makes the mixing layer of one block.
+        width: Channels d.
+        depth: Blocks L.
+        ffn_hidden: Hidden width of the point FFN.
+        local: The kind of point FFN.
+        frequencies: Frequencies of the positional encoding; 0 is the raw coordinate.
+        time: Whether the operator is conditioned on `Context.time`.
+    """
+
+    def __init__(
+        self,
+        coord_dim: int,
+        in_features: int,
+        out_features: int,
+        mixer: Callable[[], GlobalMix],
+        *,
+        width: int,
+        depth: int,
+        ffn_hidden: int,
+        local: Local = "pointwise",
+        frequencies: int = 0,
+        time: bool = False,
+    ) -> None:
+        position = PositionalEncoding(coord_dim, frequencies)
+        super().__init__(
+            coord_dim,
+            in_features,
+            out_features,
+            position=position,
+            lift_ffn=FFN(position.features + in_features, 2 * width, width),
+            time=TimeEncoding(width) if time else None,
+            blocks=[Block(width, mixer(), point_ffn(width, ffn_hidden, local)) for _ in range(depth)],
+            norm=nn.LayerNorm(width),
+            head=nn.Linear(width, out_features),
+        )
+
+
+class LRSA(Backbone):
     """The neural operator of the paper: `LowRankSpatialAttention` in every block.
 
     >>> model = LRSA(coord_dim=2, in_features=1, out_features=1)
@@ -202,44 +248,6 @@ class LRSA(NeuralOperator):
         )
 
 
-class Block(nn.Module):
-    """g = h + GlobalMix(Norm(h), x),  h' = g + FFN(Norm(g)), Eq. (backbone-globalmix)."""
-
-    def __init__(self, width: int, mix: GlobalMix, ffn: nn.Module) -> None:
-        super().__init__()
-        self.norm_mix, self.mix = nn.LayerNorm(width), mix
-        self.norm_ffn, self.ffn = nn.LayerNorm(width), ffn
-
-    @property
-    def needs(self) -> Needs:
-        return self.mix.needs | Needs(grid=isinstance(self.ffn, LocalFFN))
-
-    def forward(self, h: Tensor, x: Tensor, context: Context) -> Tensor:
-        """(B, N, d) -> (B, N, d)."""
-        return self._feed(h + self.mix(self.norm_mix(h), x, context), context)
-
-    def latents(self, h: Tensor, x: Tensor, context: Context) -> Tensor:
-        """G Vᵀ: the processed latents (B, M, d) of all points."""
-        return self.low_rank.process(self.low_rank.compress(self.norm_mix(h), x, context))
-
-    def partial(self, h: Tensor, x: Tensor, context: Context) -> Partial:
-        """Vᵀ over some of the points."""
-        return self.low_rank.partial(self.norm_mix(h), x, context)
-
-    def update(self, h: Tensor, x: Tensor, context: Context, latents: Tensor) -> Tensor:
-        """U and the FFN: the block at these points, given its latents."""
-        return self._feed(h + self.low_rank.reconstruct(self.norm_mix(h), x, context, latents), context)
-
-    @property
-    def low_rank(self) -> LowRankMix[Partial]:
-        assert isinstance(self.mix, LowRankMix)
-        return self.mix
-
-    def _feed(self, g: Tensor, context: Context) -> Tensor:
-        normed = self.norm_ffn(g)
-        return g + (self.ffn(normed, context) if isinstance(self.ffn, LocalFFN) else self.ffn(normed))
-
-
 def check_points(x: Tensor, f: Tensor | None, coord_dim: int, in_features: int) -> None:
     """Refuse other channels than a model was made for, and features of other points."""
     given = 0 if f is None else f.shape[-1]
@@ -252,28 +260,8 @@ def check_points(x: Tensor, f: Tensor | None, coord_dim: int, in_features: int) 
         raise LrsaError(f"x is of shape {tuple(x.shape)} and f of {tuple(f.shape)}: not the same points")
 
 
-def point_ffn(width: int, hidden: int, local: Local) -> nn.Module:
-    """The point FFN of a block."""
-    if local not in get_args(Local):
-        raise LrsaError(f'no point FFN "{local}". There are: {", ".join(get_args(Local))}')
-    return FFN(width, hidden) if local == "pointwise" else LocalFFN(width, hidden, dense=local == "conv")
-
-
-class LocalFFN(nn.Module):
-    """3x3 convolution on the index grid, LayerNorm, then the FFN. Depthwise, or dense over channels."""
-
-    def __init__(self, width: int, hidden: int, dense: bool) -> None:
-        super().__init__()
-        self.conv = nn.Conv2d(width, width, 3, padding=1, groups=1 if dense else width)
-        self.norm = nn.LayerNorm(width)
-        self.ffn = FFN(width, hidden)
-
-    def forward(self, h: Tensor, context: Context) -> Tensor:
-        """(B, N, d) -> (B, N, d), N the points of a grid of two axes."""
-        grid = context.need("grid", "a local FFN")
-        if context.mask is not None or len(grid) != 2 or math.prod(grid) != h.shape[1]:
-            raise LrsaError(
-                f"a local FFN takes a full grid of two axes, not {grid}. Train with local=pointwise"
-            )
-        image = h.unflatten(1, grid).permute(0, 3, 1, 2)  # (B, d, H, W): a view, channels last in memory
-        return self.ffn(self.norm(self.conv(image).flatten(2).transpose(1, 2)))
+def _rename(operator: nn.Module, weights: dict[str, Any], prefix: str, *_: Any) -> None:
+    assert isinstance(operator, NeuralOperator)
+    for old, new in operator.renamed.items():
+        for name in [name for name in weights if name.startswith(f"{prefix}{old}.")]:
+            weights[name.replace(f"{prefix}{old}.", f"{prefix}{new}.", 1)] = weights.pop(name)

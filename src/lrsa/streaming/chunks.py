@@ -7,7 +7,7 @@ from torch import Tensor
 
 from lrsa.context import Context
 from lrsa.errors import LrsaError
-from lrsa.models.operator import Block
+from lrsa.models.block import Block
 from lrsa.models.template import Partial
 from lrsa.streaming.walk import Chunk, Walk
 

@@ -20,7 +20,8 @@ from torch import Tensor, nn
 from torch.autograd.function import once_differentiable
 
 from lrsa.context import Context
-from lrsa.models.operator import Block, NeuralOperator
+from lrsa.models.block import Block
+from lrsa.models.operator import NeuralOperator
 from lrsa.models.template import Partial
 from lrsa.streaming.chunks import Chunked, copied, merged
 from lrsa.streaming.walk import Chunk

@@ -13,7 +13,8 @@ import torch
 from torch import Tensor
 
 from lrsa.context import Context
-from lrsa.models.operator import Block, NeuralOperator, State
+from lrsa.models.block import Block
+from lrsa.models.operator import NeuralOperator, State
 
 
 @dataclass(frozen=True)

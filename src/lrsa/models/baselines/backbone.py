@@ -5,8 +5,9 @@ A `backbone-X` differs from LRSA in its mixing layer alone; the model X as publi
 
 import inspect
 import math
-from abc import abstractmethod
+from collections.abc import Callable
 
+from lrsa.models.block import Local
 from lrsa.models.mixers.eigenbasis import EigenbasisMix
 from lrsa.models.mixers.eigenbasis_gated import GatedEigenbasis
 from lrsa.models.mixers.factformer import FactorisedAttention
@@ -17,11 +18,11 @@ from lrsa.models.mixers.galerkin import GalerkinAttention
 from lrsa.models.mixers.linear_no import LinearAttention
 from lrsa.models.mixers.transolver import PhysicsAttention
 from lrsa.models.mixers.transolver_plus import EideticAttention
-from lrsa.models.operator import Local, NeuralOperator
+from lrsa.models.operator import Backbone
 from lrsa.models.template import GlobalMix
 
 
-class Backbone(NeuralOperator):
+class MixerInBackbone(Backbone):
     """Args:
     coord_dim: Coordinates p per point.
     in_features: Input features c per point.
@@ -35,6 +36,9 @@ class Backbone(NeuralOperator):
     frequencies: Frequencies of the positional encoding; 0 is the raw coordinate.
     time: Condition on the time of the sample.
     """
+
+    mixer: Callable[[int, int, int], GlobalMix]
+    """Makes the mixing layer of one block, of this width, heads and rank."""
 
     def __init__(
         self,
@@ -65,93 +69,70 @@ class Backbone(NeuralOperator):
 
     def __init_subclass__(cls) -> None:
         # The options are the same for all; each class says in one line what it is.
-        cls.__doc__ = f"{inspect.cleandoc(cls.__doc__ or '')}\n\n{inspect.cleandoc(Backbone.__doc__ or '')}"
-
-    @staticmethod
-    @abstractmethod
-    def mixer(width: int, heads: int, rank: int) -> GlobalMix:
-        """The mixing layer of one block."""
+        words = (inspect.cleandoc(kind.__doc__ or "") for kind in (cls, MixerInBackbone))
+        cls.__doc__ = "\n\n".join(words)
 
 
-class BackboneTransolver(Backbone):
+class BackboneTransolver(MixerInBackbone):
     """Our backbone with the physics attention of Transolver."""
 
-    @staticmethod
-    def mixer(width: int, heads: int, rank: int) -> GlobalMix:
-        return PhysicsAttention(width, heads, rank)
+    mixer = PhysicsAttention
 
 
-class BackboneTransolverPlus(Backbone):
+class BackboneTransolverPlus(MixerInBackbone):
     """Our backbone with the eidetic attention of Transolver++."""
 
-    @staticmethod
-    def mixer(width: int, heads: int, rank: int) -> GlobalMix:
-        return EideticAttention(width, heads, rank)
+    mixer = EideticAttention
 
 
-class BackboneLinearNO(Backbone):
+class BackboneLinearNO(MixerInBackbone):
     """Our backbone with the linear attention of LinearNO."""
 
-    @staticmethod
-    def mixer(width: int, heads: int, rank: int) -> GlobalMix:
-        return LinearAttention(width, heads, rank)
+    mixer = LinearAttention
 
 
-class BackboneHPM(Backbone):
+class BackboneHPM(MixerInBackbone):
     """Our backbone with the gated eigenbasis of HPM."""
 
-    @staticmethod
-    def mixer(width: int, heads: int, rank: int) -> GlobalMix:
-        return GatedEigenbasis(width, heads, rank)
+    mixer = GatedEigenbasis
 
 
-class BackboneNORM(Backbone):
+class BackboneNORM(MixerInBackbone):
     """Our backbone with the eigenbasis of NORM."""
 
-    @staticmethod
-    def mixer(width: int, heads: int, rank: int) -> GlobalMix:
-        return EigenbasisMix(width, rank)
+    mixer = staticmethod(lambda width, heads, rank: EigenbasisMix(width, rank))
 
 
-class BackboneFNO(Backbone):
+class BackboneFNO(MixerInBackbone):
     """Our backbone with the truncated Fourier transform of FNO."""
 
-    @staticmethod
-    def mixer(width: int, heads: int, rank: int) -> GlobalMix:
-        return FourierMix(width, modes_per_axis(rank))
+    mixer = staticmethod(lambda width, heads, rank: FourierMix(width, modes_per_axis(rank)))
 
 
-class BackboneFFNO(Backbone):
+class BackboneFFNO(MixerInBackbone):
     """Our backbone with the factorised Fourier transform of F-FNO."""
 
-    @staticmethod
-    def mixer(width: int, heads: int, rank: int) -> GlobalMix:
-        modes = modes_per_axis(rank)
-        return FactorisedFourierMix(width, (modes, modes))
+    mixer = staticmethod(
+        lambda width, heads, rank: FactorisedFourierMix(width, (modes_per_axis(rank), modes_per_axis(rank)))
+    )
 
 
-class BackboneGalerkin(Backbone):
+class BackboneGalerkin(MixerInBackbone):
     """Our backbone with Galerkin attention."""
 
-    @staticmethod
-    def mixer(width: int, heads: int, rank: int) -> GlobalMix:
-        return GalerkinAttention(width, heads)
+    mixer = staticmethod(lambda width, heads, rank: GalerkinAttention(width, heads))
 
 
-class BackboneFactFormer(Backbone):
+class BackboneFactFormer(MixerInBackbone):
     """Our backbone with the axial attention of FactFormer."""
 
-    @staticmethod
-    def mixer(width: int, heads: int, rank: int) -> GlobalMix:
-        return FactorisedAttention(width, heads)
+    mixer = staticmethod(lambda width, heads, rank: FactorisedAttention(width, heads))
 
 
-class BackboneFLARE(Backbone):
+class BackboneFLARE(MixerInBackbone):
     """Our backbone with the tied attention of FLARE."""
 
-    @staticmethod
-    def mixer(width: int, heads: int, rank: int) -> GlobalMix:
-        return FlareAttention(width, heads, rank)
+    mixer = FlareAttention
 
 
 def modes_per_axis(rank: int) -> int:

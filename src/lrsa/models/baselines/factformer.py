@@ -4,10 +4,10 @@ Our own reading of the paper; there is no reference file to compare with.
 """
 
 from lrsa.models.mixers.factformer import FactorisedAttention
-from lrsa.models.operator import NeuralOperator
+from lrsa.models.operator import Backbone
 
 
-class FactFormer(NeuralOperator):
+class FactFormer(Backbone):
     """Pre-norm blocks in which every grid axis has its own instance-based kernel.
 
     h ← h + W₂ GELU(W₁ InstanceNorm(κ¹ ⋯ κⁿ v)),  h ← h + FFN(Norm h),  κᵐ = (R q)(R k)ᵀ / S_m

@@ -7,8 +7,11 @@ from typing import Any
 
 from torch import nn
 
+from lrsa.models.baselines.seeds import unused_head, unused_lift
+from lrsa.models.block import Block
+from lrsa.models.encoding import TimeEncoding
 from lrsa.models.mixers.flare import FlareAttention, ResidualMLP
-from lrsa.models.operator import Block, NeuralOperator
+from lrsa.models.operator import NeuralOperator
 
 
 class FLARE(NeuralOperator):
@@ -44,15 +47,23 @@ class FLARE(NeuralOperator):
         qk_norm: bool = False,
         time: bool = False,
     ) -> None:
-        def mixer() -> FlareAttention:
-            return FlareAttention(width, heads, rank, kv_layers, kv_layers, qk_norm)
+        def block() -> Block:
+            mix = FlareAttention(width, heads, rank, kv_layers, kv_layers, qk_norm)
+            return Block(width, mix, ResidualMLP(width, width, ffn_layers))
 
+        unused_lift(coord_dim + in_features, width)
+        encoding = TimeEncoding(width) if time else None
+        unused_head(width, out_features)
         super().__init__(
-            coord_dim, in_features, out_features, mixer, width=width, depth=0, ffn_hidden=width, time=time
+            coord_dim,
+            in_features,
+            out_features,
+            time=encoding,
+            lift_ffn=ResidualMLP(coord_dim + in_features, width, 2, input_residual=False),
+            blocks=[block() for _ in range(depth)],
+            norm=nn.LayerNorm(width),
+            head=ResidualMLP(width, width, 2, out_features, output_residual=False),
         )
-        self.add_module("lift_ffn", ResidualMLP(coord_dim + in_features, width, 2, input_residual=False))
-        self.blocks.extend(Block(width, mixer(), ResidualMLP(width, width, ffn_layers)) for _ in range(depth))
-        self.add_module("head", ResidualMLP(width, width, 2, out_features, output_residual=False))
         self.apply(_initialise)
 
 

@@ -6,8 +6,11 @@ Our own reading of the paper; there is no reference file to compare with.
 from torch import nn
 
 from lrsa.models.attention import FFN
+from lrsa.models.baselines.seeds import unused_head, unused_lift
+from lrsa.models.block import Block
+from lrsa.models.encoding import TimeEncoding
 from lrsa.models.mixers.galerkin import GalerkinAttention
-from lrsa.models.operator import Block, NeuralOperator
+from lrsa.models.operator import NeuralOperator
 
 
 class GalerkinTransformer(NeuralOperator):
@@ -42,27 +45,23 @@ class GalerkinTransformer(NeuralOperator):
         ffn_hidden: int | None = None,
         time: bool = False,
     ) -> None:
-        hidden = ffn_hidden or 2 * width
+        def block() -> Block:
+            """Without normalisation, so that the scale of h means something."""
+            mix = GalerkinAttention(width, heads, coord_dim)
+            return Block(width, mix, FFN(width, ffn_hidden or 2 * width), norm=nn.Identity)
 
-        def mixer() -> GalerkinAttention:
-            return GalerkinAttention(width, heads, coord_dim)
-
+        unused_lift(coord_dim + in_features, width)
+        encoding = TimeEncoding(width) if time else None
+        unused_head(width, out_features)
         super().__init__(
-            coord_dim, in_features, out_features, mixer, width=width, depth=0, ffn_hidden=hidden, time=time
+            coord_dim,
+            in_features,
+            out_features,
+            time=encoding,
+            lift_ffn=nn.Linear(coord_dim + in_features, width),
+            blocks=[block() for _ in range(depth)],
+            head=FFN(width, width, out_features),
         )
-        self.add_module("lift_ffn", nn.Linear(coord_dim + in_features, width))
-        self.blocks.extend(BareBlock(width, mixer(), FFN(width, hidden)) for _ in range(depth))
-        self.add_module("norm", nn.Identity())
-        self.add_module("head", FFN(width, width, out_features))
-
-
-class BareBlock(Block):
-    """h ← h + GlobalMix(h, x),  h ← h + FFN(h): no normalisation, so that the scale of h means something."""
-
-    def __init__(self, width: int, mix: GalerkinAttention, ffn: nn.Module) -> None:
-        super().__init__(width, mix, ffn)
-        self.add_module("norm_mix", nn.Identity())
-        self.add_module("norm_ffn", nn.Identity())
 
 
 PRESETS: dict[str, dict[str, object]] = {}

@@ -11,8 +11,10 @@ from torch.nn.functional import gelu
 
 from lrsa.context import Context, Needs
 from lrsa.models.attention import FFN, Attention, SoftmaxPartial
+from lrsa.models.baselines.seeds import unused_head, unused_lift
+from lrsa.models.block import Block
 from lrsa.models.hidden import Declared, whole
-from lrsa.models.operator import Block, NeuralOperator, State
+from lrsa.models.operator import NeuralOperator, State
 from lrsa.models.template import GlobalMix, LowRankMix, at_least_float32
 
 
@@ -51,19 +53,15 @@ class LNO(NeuralOperator):
         time: bool = False,
     ) -> None:
         mix = TiedLatents(width, depth, heads, rank)
-        super().__init__(
-            coord_dim, in_features, out_features, lambda: mix, width=width, depth=0, ffn_hidden=width
-        )
-        self.time_coordinate = time
+        unused_lift(coord_dim + in_features, width)
+        unused_head(width, out_features)
         coords = coord_dim + int(time)
-        # The inherited lift only checks and concatenates [f, x]; trunk and branch take it from there.
-        self.add_module("lift_ffn", nn.Identity())
-        self.trunk = ResidualLayers(coords, width, mlp_layers, width)
-        self.branch = ResidualLayers(coords + in_features, width, mlp_layers, width)
-        self.score = ResidualLayers(width, width, mlp_layers, rank)
-        self.blocks.append(OnlyMix(width, mix))
-        self.add_module("norm", nn.Identity())
-        self.add_module("head", ResidualLayers(width, width, mlp_layers, out_features))
+        trunk = ResidualLayers(coords, width, mlp_layers, width)
+        branch = ResidualLayers(coords + in_features, width, mlp_layers, width)
+        score = ResidualLayers(width, width, mlp_layers, rank)
+        head = ResidualLayers(width, width, mlp_layers, out_features)
+        super().__init__(coord_dim, in_features, out_features, blocks=[OnlyMix(mix)], head=head)
+        self.time_coordinate, self.trunk, self.branch, self.score = time, trunk, branch, score
 
     @property
     def needs(self) -> Needs:
@@ -72,7 +70,7 @@ class LNO(NeuralOperator):
 
     def lift(self, x: Tensor, f: Tensor | None, context: Context) -> Tensor:
         """(B, N, p), (B, N, c) -> scores and values (B, N, M + d)."""
-        inputs = super().lift(x, f, context)
+        inputs = super().lift(x, f, context)  # [f, x], checked
         if self.time_coordinate:
             inputs = torch.cat([inputs, self._time(x, context)], dim=-1)
         h = self.embed(self._coordinates(x, context), inputs)
@@ -129,18 +127,12 @@ class TiedLatents(LowRankMix[SoftmaxPartial]):
 class OnlyMix(Block):
     """A block that is its mixing layer and nothing else: what comes out has passed through the latents."""
 
-    def __init__(self, width: int, mix: GlobalMix) -> None:
-        super().__init__(width, mix, nn.Identity())
-        self.add_module("norm_mix", nn.Identity())
-        self.add_module("norm_ffn", nn.Identity())
+    def __init__(self, mix: GlobalMix) -> None:
+        super().__init__(0, mix, nn.Identity(), norm=nn.Identity)
 
-    def forward(self, h: Tensor, x: Tensor, context: Context) -> Tensor:
-        """(B, N, ·) -> (B, N, d)."""
-        return self.mix(h, x, context)
-
-    def update(self, h: Tensor, x: Tensor, context: Context, latents: Tensor) -> Tensor:
-        """U alone: no residual, no FFN."""
-        return self.low_rank.reconstruct(h, x, context, latents)
+    def join(self, h: Tensor, mixed: Tensor, context: Context) -> Tensor:
+        """No residual, no FFN."""
+        return mixed
 
 
 class LatentBlock(nn.Module):

@@ -1,5 +1,8 @@
 """NORM: a neural operator in the eigenfunctions of the Laplace-Beltrami operator."""
 
+from collections.abc import Mapping
+from typing import ClassVar
+
 import torch
 from torch import Tensor, nn
 from torch.nn.functional import gelu
@@ -7,9 +10,9 @@ from torch.nn.functional import gelu
 from lrsa.context import Context
 from lrsa.errors import LrsaError
 from lrsa.models.attention import FFN
+from lrsa.models.block import Block
 from lrsa.models.mixers.eigenbasis import EigenbasisMix
-from lrsa.models.operator import Block, NeuralOperator
-from lrsa.models.template import Partial
+from lrsa.models.operator import NeuralOperator
 
 PRESETS: dict[str, dict[str, object]] = {
     "irregular-darcy": {"coord_dim": 2, "in_features": 1, "out_features": 1},
@@ -38,6 +41,8 @@ class NORM(NeuralOperator):
         node_index: Append the scaled node index to the features, as published.
     """
 
+    renamed: ClassVar[Mapping[str, str]] = {"lift_linear": "lift_ffn"}
+
     def __init__(
         self,
         coord_dim: int,
@@ -53,25 +58,24 @@ class NORM(NeuralOperator):
                 "NORM maps an input function to an output function, and this data has no features. Use the"
                 ' model "hpm", which takes the coordinates too'
             )
-        nn.Module.__init__(self)
-        self.coord_dim, self.in_features, self.out_features = coord_dim, in_features, out_features
-        self.modes, self.node_index, self.time = modes, node_index, None
-        self.lift_linear = nn.Linear(in_features + node_index, width)
-        self.blocks = nn.ModuleList(
-            EigenbasisBlock(width, EigenbasisMix(width, modes), last=k == depth - 1) for k in range(depth)
+        super().__init__(
+            coord_dim,
+            in_features,
+            out_features,
+            lift_ffn=nn.Linear(in_features + node_index, width),
+            blocks=[
+                EigenbasisBlock(width, EigenbasisMix(width, modes), last=k == depth - 1) for k in range(depth)
+            ],
+            head=FFN(width, HEAD_HIDDEN, out_features),
         )
-        self.head = FFN(width, HEAD_HIDDEN, out_features)
+        self.node_index = node_index
 
     def lift(self, x: Tensor, f: Tensor | None, context: Context) -> Tensor:
         """(B, N, c) -> (B, N, d)."""
         if f is None or f.shape[-1] != self.in_features:
             given = 0 if f is None else f.shape[-1]
             raise LrsaError(f"the model takes {self.in_features} features per point, not {given}")
-        return self.lift_linear(torch.cat([f, scaled_index(f, context)], dim=-1) if self.node_index else f)
-
-    def project(self, h: Tensor) -> Tensor:
-        """(B, N, d) -> (B, N, o)."""
-        return self.head(h)
+        return self.lift_ffn(torch.cat([f, scaled_index(f, context)], dim=-1) if self.node_index else f)
 
     def check_pointwise(self, wish: str) -> None:
         if self.node_index:
@@ -84,22 +88,10 @@ class EigenbasisBlock(Block):
     """h' = GELU(mix(h) + W h), or without GELU: no norm, no residual."""
 
     def __init__(self, width: int, mix: EigenbasisMix, last: bool) -> None:
-        nn.Module.__init__(self)
-        self.mix, self.ffn, self.last = mix, nn.Linear(width, width), last
+        super().__init__(width, mix, nn.Linear(width, width), norm=nn.Identity)
+        self.last = last
 
-    def forward(self, h: Tensor, x: Tensor, context: Context) -> Tensor:
-        return self._join(h, self.mix(h, x, context))
-
-    def latents(self, h: Tensor, x: Tensor, context: Context) -> Tensor:
-        return self.low_rank.process(self.low_rank.compress(h, x, context))
-
-    def partial(self, h: Tensor, x: Tensor, context: Context) -> Partial:
-        return self.low_rank.partial(h, x, context)
-
-    def update(self, h: Tensor, x: Tensor, context: Context, latents: Tensor) -> Tensor:
-        return self._join(h, self.low_rank.reconstruct(h, x, context, latents))
-
-    def _join(self, h: Tensor, mixed: Tensor) -> Tensor:
+    def join(self, h: Tensor, mixed: Tensor, context: Context) -> Tensor:
         total = mixed + self.ffn(h)
         return total if self.last else gelu(total)
 

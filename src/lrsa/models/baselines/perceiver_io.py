@@ -9,6 +9,8 @@ from torch import Tensor, nn
 from lrsa.context import Context
 from lrsa.models.attention import FFN, Attention, SoftmaxPartial
 from lrsa.models.baselines.lno import LatentBlock, OnlyMix
+from lrsa.models.baselines.seeds import unused_lift
+from lrsa.models.encoding import PositionalEncoding, TimeEncoding
 from lrsa.models.operator import NeuralOperator
 from lrsa.models.template import LowRankMix
 
@@ -50,19 +52,20 @@ class PerceiverIO(NeuralOperator):
         time: bool = False,
     ) -> None:
         mix = LatentBackbone(width, depth, heads, rank, ffn_hidden or width)
+        position = PositionalEncoding(coord_dim, frequencies)
+        inputs = position.features + in_features
+        unused_lift(inputs, width)
         super().__init__(
             coord_dim,
             in_features,
             out_features,
-            lambda: mix,
-            width=width,
-            depth=0,
-            ffn_hidden=width,
-            frequencies=frequencies,
-            time=time,
+            position=position,
+            time=TimeEncoding(width) if time else None,
+            norm=nn.LayerNorm(width),
+            head=nn.Linear(width, out_features),
+            lift_ffn=nn.Linear(inputs, width),
+            blocks=[OnlyMix(mix)],
         )
-        self.add_module("lift_ffn", nn.Linear(self.position.features + in_features, width))
-        self.blocks.append(OnlyMix(width, mix))
 
 
 class LatentBackbone(LowRankMix[SoftmaxPartial]):

@@ -13,6 +13,9 @@ from torch import Tensor, nn
 from lrsa.context import Context, Needs
 from lrsa.errors import LrsaError
 from lrsa.models.attention import FFN
+from lrsa.models.baselines.seeds import unused_lift
+from lrsa.models.block import Block
+from lrsa.models.encoding import TimeEncoding
 from lrsa.models.operator import NeuralOperator, check_points
 from lrsa.models.template import GlobalMix
 
@@ -47,18 +50,18 @@ class TransolverSkeleton(NeuralOperator):
         position: "Position",
         time: bool,
     ) -> None:
+        unused_lift(coord_dim + in_features, width)
         super().__init__(
             coord_dim,
             in_features,
             out_features,
-            mixer,
-            width=width,
-            depth=depth,
-            ffn_hidden=mlp_ratio * width,
-            time=time,
+            time=TimeEncoding(width) if time else None,
+            blocks=[Block(width, mixer(), FFN(width, mlp_ratio * width)) for _ in range(depth)],
+            norm=nn.LayerNorm(width),
+            head=nn.Linear(width, out_features),
+            lift_ffn=FFN(position.features + in_features, 2 * width, width),
         )
         self.places = position
-        self.lift_ffn = FFN(position.features + in_features, 2 * width, width)
         self.placeholder = nn.Parameter(torch.rand(width) / width) if placeholder else None
         self.apply(initialise)
 

@@ -1,0 +1,84 @@
+"""A block of an operator: a global mixing layer and a point FFN (paper, section 3.1)."""
+
+import math
+from collections.abc import Callable
+from typing import Literal, get_args
+
+from torch import Tensor, nn
+
+from lrsa.context import Context, Needs
+from lrsa.errors import LrsaError
+from lrsa.models.attention import FFN
+from lrsa.models.template import GlobalMix, LowRankMix, Partial
+
+Local = Literal["pointwise", "depthwise", "conv"]
+"""The point FFN: the paper's, or with a 3 x 3 convolution in front of it (structured grids only)."""
+
+
+class Block(nn.Module):
+    """g = h + GlobalMix(Norm(h), x),  h' = g + FFN(Norm(g)), Eq. (backbone-globalmix)."""
+
+    def __init__(
+        self, width: int, mix: GlobalMix, ffn: nn.Module, norm: Callable[[int], nn.Module] = nn.LayerNorm
+    ) -> None:
+        super().__init__()
+        self.norm_mix, self.mix = norm(width), mix
+        self.norm_ffn, self.ffn = norm(width), ffn
+
+    @property
+    def needs(self) -> Needs:
+        return self.mix.needs | Needs(grid=isinstance(self.ffn, LocalFFN))
+
+    def forward(self, h: Tensor, x: Tensor, context: Context) -> Tensor:
+        """(B, N, d) -> (B, N, d)."""
+        return self.join(h, self.mix(self.norm_mix(h), x, context), context)
+
+    def latents(self, h: Tensor, x: Tensor, context: Context) -> Tensor:
+        """G Vᵀ: the processed latents (B, M, d) of all points."""
+        return self.low_rank.process(self.low_rank.compress(self.norm_mix(h), x, context))
+
+    def partial(self, h: Tensor, x: Tensor, context: Context) -> Partial:
+        """Vᵀ over some of the points."""
+        return self.low_rank.partial(self.norm_mix(h), x, context)
+
+    def update(self, h: Tensor, x: Tensor, context: Context, latents: Tensor) -> Tensor:
+        """U and the FFN: the block at these points, given its latents."""
+        return self.join(h, self.low_rank.reconstruct(self.norm_mix(h), x, context, latents), context)
+
+    def join(self, h: Tensor, mixed: Tensor, context: Context) -> Tensor:
+        """h and what the mixing layer says of it -> h', each point by itself."""
+        g = h + mixed
+        normed = self.norm_ffn(g)
+        return g + (self.ffn(normed, context) if isinstance(self.ffn, LocalFFN) else self.ffn(normed))
+
+    @property
+    def low_rank(self) -> LowRankMix[Partial]:
+        assert isinstance(self.mix, LowRankMix)
+        return self.mix
+
+
+def point_ffn(width: int, hidden: int, local: Local) -> nn.Module:
+    """The point FFN of a block."""
+    if local not in get_args(Local):
+        raise LrsaError(f'no point FFN "{local}". There are: {", ".join(get_args(Local))}')
+    return FFN(width, hidden) if local == "pointwise" else LocalFFN(width, hidden, dense=local == "conv")
+
+
+class LocalFFN(nn.Module):
+    """3x3 convolution on the index grid, LayerNorm, then the FFN. Depthwise, or dense over channels."""
+
+    def __init__(self, width: int, hidden: int, dense: bool) -> None:
+        super().__init__()
+        self.conv = nn.Conv2d(width, width, 3, padding=1, groups=1 if dense else width)
+        self.norm = nn.LayerNorm(width)
+        self.ffn = FFN(width, hidden)
+
+    def forward(self, h: Tensor, context: Context) -> Tensor:
+        """(B, N, d) -> (B, N, d), N the points of a grid of two axes."""
+        grid = context.need("grid", "a local FFN")
+        if context.mask is not None or len(grid) != 2 or math.prod(grid) != h.shape[1]:
+            raise LrsaError(
+                f"a local FFN takes a full grid of two axes, not {grid}. Train with local=pointwise"
+            )
+        image = h.unflatten(1, grid).permute(0, 3, 1, 2)  # (B, d, H, W): a view, channels last in memory
+        return self.ffn(self.norm(self.conv(image).flatten(2).transpose(1, 2)))
