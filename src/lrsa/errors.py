@@ -9,6 +9,11 @@ class LrsaError(Exception):
 
     exit_code = 2
 
+    @property
+    def lines(self) -> list[str]:
+        """What is to be said, a problem in each line; the names in it may have line breaks of their own."""
+        return [" ".join(str(self).splitlines())]
+
 
 class Failure(LrsaError):
     """Something that was asked for rightly and went wrong: exit code 1."""

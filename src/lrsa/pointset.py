@@ -104,13 +104,19 @@ class PointSet:
         return {name: value for name, value in every.items() if isinstance(value, np.ndarray)}
 
     def check_finite(self, where: str) -> None:
-        """Refuse NaN, what is infinite in single precision, senseless weights and no points at all."""
+        """Refuse NaN, what is infinite in single precision, senseless weights and cells, and no points."""
         if not len(self):
             raise LrsaError(f"{where} has no points. Remove the case")
         if self.weights is not None and (self.weights.min() < 0 or not self.weights.any()):
             raise LrsaError(
                 f"{where} has weights that are negative or all zero. They are measures of the domain"
             )
+        if (
+            self.cells is not None
+            and self.cells.size
+            and not -1 <= self.cells.min() <= self.cells.max() < len(self)
+        ):
+            raise LrsaError(f"{where} has cells that name points that are not there. Remove the case")
         for name, value in self.arrays().items():
             if value.dtype.kind == "f" and not (finite := _finite(value)).all():
                 bad = np.isnan(value).any()

@@ -2,6 +2,10 @@
 
 from lrsa.errors import LrsaError
 
+MOST = {"workers": 1024, "threads": 1024}
+"""Beyond, the machine is busy with starting them; of any other number the largest is LARGEST."""
+LARGEST = 2**32 - 1
+
 
 def words(text: str) -> list[str]:
     """`a,b` -> a and b."""
@@ -9,7 +13,9 @@ def words(text: str) -> list[str]:
 
 
 def at_least(least: int, **given: int | None) -> None:
-    """Refuse options that are given and too small."""
+    """Refuse options that are given and too small, or larger than anybody means."""
     for name, value in given.items():
-        if value is not None and value < least:
-            raise LrsaError(f"--{name} must be at least {least}, not {value}")
+        most = MOST.get(name, LARGEST)
+        if value is not None and not least <= value <= most:
+            limit = f"at least {least}" if value < least else f"at most {most}"
+            raise LrsaError(f"--{name} must be {limit}, not {value}")

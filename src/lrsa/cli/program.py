@@ -63,24 +63,22 @@ def main(arguments: Sequence[str] | None = None) -> int:
     except LrsaError as error:
         if debug:
             raise
-        return _say(str(error), error.exit_code)
+        return _say(error.lines, error.exit_code)
     except KeyboardInterrupt:
         return _say(
-            "stopped. What was finished is kept; run the command again, or `lrsa resume` a training", 130
+            ["stopped. What was finished is kept; run the command again, or `lrsa resume` a training"], 130
         )
     except OSError as error:
         if debug:
             raise
         if error.errno == errno.ENOSPC:
-            return _say(
-                f"no space left on the disk ({error.filename or 'while writing'}). Free some and run again", 2
-            )
-        return _say(f"{error.strerror or error}{f': {error.filename}' if error.filename else ''}", 2)
+            where = error.filename or "while writing"
+            return _say([f"no space left on the disk ({where}). Free some and run again"], 2)
+        return _say([f"{error.strerror or error}{f': {error.filename}' if error.filename else ''}"], 2)
     except Exception as error:
         if debug:
             raise
-        text = " ".join(str(error).split())
-        return _say(f"{type(error).__name__}: {text}. This is a bug; --debug shows where", 1)
+        return _say([f"{type(error).__name__}: {error}. This is a bug; --debug shows where"], 1)
 
 
 def _dispatch(words: list[str]) -> int:
@@ -113,8 +111,8 @@ def _call(name: str, words: list[str]) -> None:
     call(COMMANDS[name].run, words, name)
 
 
-def _say(message: str, code: int) -> int:
-    """One line for each problem."""
-    for line in message.splitlines():
+def _say(problems: Iterable[str], code: int) -> int:
+    """One line for each problem, whatever is in the names that it has."""
+    for line in problems:
         print(f"lrsa: {' '.join(line.split())}", file=sys.stderr)
     return code

@@ -15,7 +15,7 @@ import json
 import os
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import asdict, dataclass, field, replace
+from dataclasses import asdict, dataclass, field, fields, replace
 from mmap import mmap
 from pathlib import Path
 from typing import Any
@@ -24,11 +24,16 @@ import h5py
 import numpy as np
 
 from lrsa.errors import LrsaError
+from lrsa.machine import check_fits
 from lrsa.pointset import Names, PointSet
+from lrsa.typed import conforms
 
 FORMAT, VERSION = "lrsa-pointsets", 1
 PER_POINT = ("x", "f", "u", "u_mask", "weights", "surface")
 PER_CELL = ("cells", "cell_types")
+TABLES = ("offsets", "cell_offsets", "grids")
+KINDS = {"u_mask": "b", "surface": "b"} | dict.fromkeys((*PER_CELL, *TABLES, "redraws"), "iu")
+"""Kinds of numbers, of the arrays that are not floating-point."""
 
 
 @dataclass(frozen=True)
@@ -57,10 +62,14 @@ class Schema:
 
     @staticmethod
     def from_json(text: str) -> "Schema":
-        values = json.loads(text)
+        values = json.loads(text.encode())  # damaged letters are refused here, and not where they are shown
         names = values.pop("names")
         units = names.pop("units")
-        return Schema(names=Names(**{k: tuple(v) for k, v in names.items()}, units=units), **values)
+        made = Schema(names=Names(**{k: tuple(v) for k, v in names.items()}, units=units), **values)
+        if not conforms(made, Schema):
+            raise TypeError("an entry is of another type")
+        made.to_json()  # what is nested too deep for Python is found here
+        return made
 
 
 class Dataset(Sequence[PointSet]):
@@ -76,15 +85,11 @@ class Dataset(Sequence[PointSet]):
             group: Any = file[split]
             shared: Any = file["shared"]
             self._length = int(group.attrs["samples"])
-            self._shared = {name: _map(path, item) for name, item in shared.items()}
-            self._own = {name: _map(path, item) for name, item in group.items()}
+            self._shared, self._own = _arrays(path, shared), _arrays(path, group)
             grid: Any = file.attrs.get("grid")
             self._grid = None if grid is None else tuple(int(n) for n in grid)
-        self._offsets, self._cell_offsets = (
-            self._own.pop("offsets", None),
-            self._own.pop("cell_offsets", None),
-        )
-        self._grids = self._own.pop("grids", None)
+            self._offsets, self._cell_offsets, self._grids = (self._own.pop(name, None) for name in TABLES)
+            self._check_layout()
         bases: list[Any] = [array.base for array in (*self._own.values(), *self._shared.values())]
         self._mapped: mmap | None = next((base for base in bases if isinstance(base, mmap)), None)
         self._size = self._mapped.size() if self._mapped else 0
@@ -99,7 +104,10 @@ class Dataset(Sequence[PointSet]):
         self._check_whole()
         own = {name: self._case(name, array, index) for name, array in self._own.items()}
         grid = self._grid if self._grids is None else tuple(self._grids[index])
-        return PointSet(**self._shared, **own, grid=grid, names=self.schema.names)
+        try:
+            return PointSet(**self._shared, **own, grid=grid, names=self.schema.names)
+        except (LrsaError, IndexError) as error:
+            raise LrsaError(f"case {index} of {self.split} in {self.path} is damaged: {error}") from error
 
     @property
     def fixed_points(self) -> bool:
@@ -121,6 +129,26 @@ class Dataset(Sequence[PointSet]):
 
     def __contains__(self, name: object) -> bool:
         return name in self._own or name in self._shared
+
+    def _check_layout(self) -> None:
+        """Refuse arrays that do not have all the cases, and tables that lead beside the arrays."""
+        lengths = {name: len(array) for name, array in self._own.items()}
+        for offsets, names in ((self._offsets, PER_POINT), (self._cell_offsets, PER_CELL)):
+            if offsets is None:
+                continue
+            if offsets.shape != (len(self) + 1,) or offsets[0] or (np.diff(offsets) < 0).any():
+                raise ValueError("offsets that are none")
+            for name in self._own.keys() & set(names):
+                rows = self._own[name].shape[1 if name == "u" and "times" in self else 0]
+                lengths[name] = len(self) if rows == offsets[-1] else -1
+        if self._grids is not None:
+            lengths["grids"] = len(self._grids)
+        if (
+            "x" not in self
+            or self._own.keys() & self._shared.keys()
+            or {*lengths.values(), len(self)} != {len(self)}
+        ):
+            raise ValueError("arrays of other numbers of cases")
 
     def _check_whole(self) -> None:
         """Refuse a file that has become shorter: what is mapped beyond its end kills the process (SIGBUS).
@@ -170,6 +198,12 @@ def is_path(name: str) -> bool:
     return os.sep in name or bool(Path(name).suffix)
 
 
+def splits_of(path: Path) -> list[str]:
+    """The splits that a file has."""
+    with _open(path) as file:
+        return [split for split in ("train", "test") if split in file]
+
+
 @contextmanager
 def _open(path: Path) -> Iterator[h5py.File]:
     if not path.exists():
@@ -190,8 +224,18 @@ def _open(path: Path) -> Iterator[h5py.File]:
         ) from error
 
 
+def _arrays(path: Path, group: h5py.Group) -> dict[str, np.ndarray]:
+    """The arrays of a group, each of the kind that its name asks for."""
+    known = {*(f.name for f in fields(PointSet)), *TABLES} - {"grid", "names"}
+    for name, item in group.items():
+        if name not in known or item.dtype.kind not in KINDS.get(name, "f"):
+            raise TypeError(f"{name} is no array of ours")
+    return {name: _map(path, item) for name, item in group.items()}
+
+
 def _map(path: Path, item: h5py.Dataset) -> np.ndarray:
     offset = item.id.get_offset()
     if offset is None or item.size == 0:  # empty, or compressed by somebody
+        check_fits(item.nbytes, f"{item.name} of {path}")
         return np.asarray(item[...])
     return np.memmap(path, dtype=item.dtype, mode="r", offset=offset, shape=item.shape)

@@ -16,11 +16,15 @@ class Problems(LrsaError):
     """Everything that is wrong, one line each."""
 
     def __init__(self, lines: Sequence[str]) -> None:
-        super().__init__("\n".join(lines))
-        self.lines = list(lines)
+        self.said = [" ".join(line.splitlines()) for line in lines]
+        super().__init__("\n".join(self.said))
+
+    @property
+    def lines(self) -> list[str]:
+        return self.said
 
     def __reduce__(self) -> tuple[type["Problems"], tuple[list[str]]]:
-        return Problems, (self.lines,)
+        return Problems, (self.said,)
 
 
 def build_case(

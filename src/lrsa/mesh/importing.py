@@ -82,7 +82,7 @@ def import_meshes(
     jobs = [Job.of(path, roles, row, folder) for path, row in zip(paths, rows, strict=True)]
     with alone(out):
         outcomes = _run(pool, jobs, progress)
-        problems += [line for o in outcomes if isinstance(o, LrsaError) for line in _lines(o)]
+        problems += [line for o in outcomes if isinstance(o, LrsaError) for line in o.lines]
         made = [outcome for outcome in outcomes if isinstance(outcome, Outcome)]
         problems += _unlike(paths, outcomes)
         if problems:
@@ -230,7 +230,3 @@ def _schema(
         names_of(roles, made[0].dims),
         {"recipe": roles.to_dict(), "source": str(source), "files": len(made), "cases": stored},
     )
-
-
-def _lines(error: LrsaError) -> list[str]:
-    return error.lines if isinstance(error, Problems) else [str(error)]

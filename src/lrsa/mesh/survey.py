@@ -78,7 +78,7 @@ def propose(
         progress(len(found), len(paths), "files")
     results = [found[i] for i in range(len(paths))]
     read = [result for result in results if isinstance(result, FileSummary)]
-    broken = [str(result) for result in results if isinstance(result, LrsaError)]
+    broken = [line for result in results if isinstance(result, LrsaError) for line in result.lines]
     if not read:
         raise LrsaError(f"none of the {len(paths)} files can be read; the first: {broken[0]}")
     tables = tables_in(source, paths)

@@ -6,12 +6,21 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
+import torch
 from torch import nn
 
 from lrsa.errors import LrsaError, nearest
+from lrsa.machine import check_fits
+from lrsa.typed import conforms
 
 DATA_ARGUMENTS = ("coord_dim", "in_features", "out_features")
 """What the data decides; every model's constructor takes them first."""
+SIZES = ("width", "depth", "heads", "rank")
+"""Options that mean the same in every model that has them."""
+LARGEST, DEEPEST = 2**20, 1024
+"""Of any size, and of a number of layers."""
+MODEST = 2**28
+"""About the parameters up to which nothing is counted."""
 
 Kind = Literal["grid", "structured", "points", "mesh"]
 KINDS: dict[Kind, str] = {
@@ -126,15 +135,46 @@ def names() -> list[str]:
 
 def build(name: str, **options: Any) -> nn.Module:
     """The model `name` from all of its options that have no default; unknown ones are named."""
-    entry = get(name)
-    known = inspect.signature(entry.build()).parameters
-    for option in options:
+    make = get(name).build()
+    known = inspect.signature(make).parameters
+    for option, value in options.items():
         if option not in known:
             raise LrsaError(f'the model "{name}" has no option "{option}".{nearest(option, known)}')
+        kind = known[option].annotation
+        if not conforms(value, kind):
+            wanted = inspect.formatannotation(kind)
+            raise LrsaError(f'the model "{name}" takes {wanted} as {option}, not {value!r}')
     for word in DATA_ARGUMENTS:
         if word not in options:
             raise LrsaError(f'the model "{name}" needs {word}, or a preset')
-    return entry.build()(**options)
+    check_sizes(options)
+    try:
+        _check_memory(name, make, options)
+        return make(**options)
+    except (RuntimeError, ValueError, TypeError, ArithmeticError, MemoryError) as error:
+        reason = (str(error).splitlines() or [type(error).__name__])[0]
+        raise LrsaError(f'the model "{name}" cannot be made with these options: {reason}') from error
+
+
+def check_sizes(options: Mapping[str, Any]) -> None:
+    """Refuse sizes that are none, and such as nobody means: so many layers would take forever to make."""
+    for name, value in options.items():
+        if not isinstance(value, int):
+            continue
+        if name in (*SIZES, "coord_dim", "out_features") and value < 1:
+            raise LrsaError(f"--model.{name} must be at least 1, not {value}")
+        largest = DEEPEST if name == "depth" or name.endswith("layers") else LARGEST
+        if value > largest:
+            raise LrsaError(f"--model.{name} must be at most {largest}, not {value}")
+
+
+def _check_memory(name: str, make: Callable[..., nn.Module], options: Mapping[str, Any]) -> None:
+    """Refuse weights that the memory cannot hold. Only what might be large is counted: it takes a second."""
+    sizes = [value for value in options.values() if isinstance(value, int)]
+    if max(sizes) ** 2 * int(options.get("depth", 1)) > MODEST:
+        with torch.device("meta"):
+            count = sum(parameter.numel() for parameter in make(**options).parameters())
+        check_fits(4 * count, f'the model "{name}" of {count:.3g} parameters')
 
 
 def get(name: str) -> Entry:

@@ -7,6 +7,9 @@ from lrsa.data.making import make_cases
 from lrsa.errors import LrsaError
 from lrsa.problems.problem import Problem
 
+MOST = 10**6
+"""Cases of a split: more are a mistake, and the list of them would not fit into memory."""
+
 
 def make_dataset(
     problem: Problem,
@@ -41,6 +44,8 @@ def _wanted(problem: Problem, samples: int | None, test: int | None) -> dict[str
     """The number of cases of each split."""
     samples = problem.samples if samples is None else samples
     wanted = {"train": samples, "test": min(samples, problem.test) if test is None else test}
+    if max(wanted.values()) > MOST:
+        raise LrsaError(f"cannot make {max(wanted.values())} cases: at most {MOST}")
     if min(wanted.values()) < 1:
         raise LrsaError(
             f"cannot make {samples} training and {wanted['test']} test cases: at least one of each"

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 from rich.table import Table
 
-from lrsa.data.store import Dataset
+from lrsa.data.store import Dataset, Selection, splits_of
 from lrsa.evaluation.outcome import point_range
 from lrsa.geometry.cells import type_names
 from lrsa.pointset import PointSet
@@ -33,7 +33,7 @@ def card(data: Dataset) -> Table:
 
 def about(data: Dataset) -> str:
     """Cases, points, protocol, in one sentence, and how many draws failed on the way."""
-    parts = _splits(data)
+    parts = {split: Dataset(data.path, split) for split in splits_of(data.path)}
     splits = " + ".join(f"{len(part)} {split}" for split, part in parts.items())
     sizes = point_range([len(case) for case in data])
     grid = f", grid {' x '.join(map(str, data.grid))}" if data.grid else ""
@@ -84,16 +84,11 @@ def provenance_rows(provenance: Mapping[str, Any], prefix: str = "") -> Iterator
 def draw(data: Dataset, picture: Path | None = None) -> Path:
     """A picture of four cases, beside the file unless named."""
     path = picture or data.path.with_suffix(".png")
-    draw_samples(path, [data[i] for i in range(min(4, len(data)))])
+    cases = Selection(data, range(min(4, len(data))))
+    for i, case in enumerate(cases):
+        case.check_finite(cases.label(i))
+    draw_samples(path, list(cases))
     return path
-
-
-def _splits(data: Dataset) -> dict[str, Dataset]:
-    import h5py
-
-    with h5py.File(data.path, "r") as file:
-        there = [split for split in ("train", "test") if split in file]
-    return {split: Dataset(data.path, split) for split in there}
 
 
 def _few(data: Dataset) -> list[PointSet]:

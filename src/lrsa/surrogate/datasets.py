@@ -5,7 +5,7 @@ from pathlib import Path
 
 import h5py
 
-from lrsa.data.store import FORMAT, Dataset, Schema, Selection
+from lrsa.data.store import FORMAT, Dataset, Schema, Selection, splits_of
 from lrsa.data.writing import write_dataset
 from lrsa.errors import LrsaError
 from lrsa.mesh.writing import HDF5
@@ -20,7 +20,7 @@ def is_dataset(path: Path) -> bool:
     try:
         with h5py.File(path, "r") as file:
             return file.attrs.get("format") == FORMAT
-    except OSError:
+    except (OSError, RuntimeError, LookupError, TypeError, ValueError):  # damaged: told of by its reader
         return False
 
 
@@ -33,7 +33,7 @@ def predict_dataset(surrogate: Surrogate, source: Path, out: Path, who: str) -> 
     how, schema = surrogate.protocol, surrogate.schema
     parts: dict[str, list[PointSet]] = {}
     warnings: list[str] = []
-    for split in _splits(source):
+    for split in splits_of(source):
         data = Dataset(source, split)
         _check(surrogate, data, how.history, who)
         cases = Selection(data, range(len(data)))
@@ -49,11 +49,6 @@ def predict_dataset(surrogate: Surrogate, source: Path, out: Path, who: str) -> 
     provenance = {"run": who, "input": str(source)}
     write_dataset(out, parts, Schema(schema.name, "predicted", schema.protocol, names, provenance))
     return sum(len(cases) for cases in parts.values()), warnings
-
-
-def _splits(source: Path) -> list[str]:
-    with h5py.File(source, "r") as file:
-        return [split for split in ("train", "test") if split in file]
 
 
 def _check(surrogate: Surrogate, data: Dataset, history: int, who: str) -> None:

@@ -10,6 +10,7 @@ from typing import Any
 from lrsa.data.store import Schema
 from lrsa.errors import LrsaError
 from lrsa.surrogate.precision import Precision
+from lrsa.typed import conforms
 
 FORMAT = 1
 FILE = "config.json"
@@ -32,13 +33,16 @@ class Record:
     def load(run: Path) -> "Record":
         values = read_config(run)
         with naming_damage(run):
-            return Record(
+            record = Record(
                 schema=Schema.from_json(json.dumps(values["schema"])),
                 model=values["model"],
                 options=dict(values["options"]),
                 weighted=(values.get("weighted") or None) if values["train"]["weights"] else False,
                 precision=values["train"]["precision"],
             )
+            if not conforms(record, Record):
+                raise TypeError("an entry is of another type")
+        return record
 
 
 def read_config(run: Path) -> dict[str, Any]:
@@ -59,5 +63,5 @@ def naming_damage(run: Path) -> Iterator[None]:
     """A configuration that is not one is named as damaged, whatever it trips over."""
     try:
         yield
-    except (KeyError, TypeError, ValueError, AttributeError) as error:
-        raise LrsaError(f"{run / FILE} is damaged: train again") from error
+    except (KeyError, TypeError, ValueError, AttributeError, RecursionError, LrsaError) as error:
+        raise LrsaError(f"{run / FILE} is damaged: train again ({error})") from error

@@ -14,6 +14,7 @@ from torch import Tensor, nn
 
 from lrsa.errors import LrsaError
 from lrsa.files import atomic
+from lrsa.typed import conforms
 
 STATE = Path("checkpoint") / "state.safetensors"
 """Where it is in the folder of a run."""
@@ -80,21 +81,25 @@ def load_checkpoint(
     with _reading(path) as file:
         metadata = json.loads(file.metadata()["state"])
         tensors = {key: file.get_tensor(key) for key in file.keys()}  # noqa: SIM118 - not a dictionary
+    steps = scheduler.state_dict().get("total_steps")
     try:
         surrogate.load_state_dict(
             {k.removeprefix("surrogate."): v for k, v in tensors.items() if k.startswith("surrogate.")}
         )
-    except RuntimeError as error:
+        state: dict[int, dict[str, Tensor]] = {}
+        for key, value in tensors.items():
+            if key.startswith("optimizer."):
+                _, index, name = key.split(".")
+                state.setdefault(int(index), {})[name] = value
+        optimizer.load_state_dict({"state": state, "param_groups": metadata["groups"]})
+        scheduler.load_state_dict(metadata["scheduler"])
+        scaler.load_state_dict(metadata["scaler"])
+        standing = Standing(**metadata["progress"])
+    except (RuntimeError, ValueError, TypeError, LookupError, AttributeError) as error:
         raise LrsaError(f"{path} is of another run: train again") from error
-    state: dict[int, dict[str, Tensor]] = {}
-    for key, value in tensors.items():
-        if key.startswith("optimizer."):
-            _, index, name = key.split(".")
-            state.setdefault(int(index), {})[name] = value
-    optimizer.load_state_dict({"state": state, "param_groups": metadata["groups"]})
-    scheduler.load_state_dict(metadata["scheduler"])
-    scaler.load_state_dict(metadata["scaler"])
-    return Standing(**metadata["progress"])
+    if scheduler.state_dict().get("total_steps") != steps or not conforms(standing, Standing):
+        raise LrsaError(f"{path} is of another run, or of other settings: train again")
+    return standing
 
 
 def load_standing(path: Path) -> Standing:

@@ -9,11 +9,9 @@ import numpy as np
 from lrsa.context import needs_of
 from lrsa.data.store import Dataset
 from lrsa.models.presets import PRESETS
-from lrsa.models.registry import DATA_ARGUMENTS, get, model_options
+from lrsa.models.registry import DATA_ARGUMENTS, SIZES, get, model_options
 from lrsa.problems.problem import Problem, Scale
 
-SIZES = ("width", "depth", "heads", "rank")
-"""Options that mean the same in every model that has them."""
 STEPS = 6000
 """Training steps that a user's own data gets, within the bounds of EPOCHS."""
 EPOCHS = (20, 500)

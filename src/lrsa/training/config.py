@@ -13,10 +13,14 @@ from lrsa.data.store import Schema
 from lrsa.data.symmetry import parse
 from lrsa.errors import LrsaError
 from lrsa.files import alone, atomic
+from lrsa.machine import check_threads
 from lrsa.surrogate.precision import Precision
 from lrsa.surrogate.record import FILE, FORMAT, naming_damage, read_config
+from lrsa.typed import conforms
 
 Optimiser = Literal["adamw", "muon"]
+LARGEST = 2**32
+"""What no setting reaches: numbers beyond overflow somewhere."""
 
 
 @dataclass(frozen=True)
@@ -72,6 +76,8 @@ class TrainConfig:
                 if isinstance(value, bool) or not isinstance(value, kind) or not fits(value):
                     option = name.replace("_", "-")
                     raise LrsaError(f"--train.{option} must be {what}, not {value}")
+                if value is not None and value >= LARGEST:
+                    raise LrsaError(f"--train.{name.replace('_', '-')} must be below {LARGEST}, not {value}")
         choices = (("optimiser", Optimiser), ("precision", Precision), ("coordinates", Coordinates))
         for name, kind in choices:
             if getattr(self, name) not in get_args(kind):
@@ -100,6 +106,12 @@ class DataConfig:
     test: int | None = None
     stride: int = 1
     """Every so-many-th point along each axis."""
+
+    def __post_init__(self) -> None:
+        for name in ("samples", "test", "stride"):
+            value = getattr(self, name)
+            if isinstance(value, int) and value < 1:
+                raise LrsaError(f"{name} must be at least 1, not {value}")
 
 
 @dataclass(frozen=True)
@@ -140,12 +152,16 @@ class RunConfig:
         with naming_damage(run):
             if "checkpoint" in values["train"]:  # what it was called before 0.2
                 values["train"]["recompute"] = values["train"].pop("checkpoint")
-            return RunConfig(
+            made = RunConfig(
                 data=DataConfig(**values.pop("data")),
                 schema=Schema.from_json(json.dumps(values.pop("schema"))),
                 train=TrainConfig(**values.pop("train")),
                 **values,
             )
+            check_threads(made.threads)
+            if not conforms(made, RunConfig):
+                raise TypeError("an entry is of another type")
+        return made
 
 
 def check_new(run: Path) -> None:

@@ -20,10 +20,10 @@ from lrsa.data.store import Dataset, Selection, is_path
 from lrsa.data.symmetry import Symmetry
 from lrsa.errors import LrsaError, nearest
 from lrsa.files import alone
-from lrsa.machine import check_device
+from lrsa.machine import check_device, check_threads
 from lrsa.models.create import create_model
 from lrsa.models.matching import matched_width, parameter_count
-from lrsa.models.registry import model_options
+from lrsa.models.registry import check_sizes, model_options
 from lrsa.objectives.protocols import protocol
 from lrsa.problems.catalogue import get
 from lrsa.problems.making import make_dataset
@@ -31,7 +31,7 @@ from lrsa.problems.problem import Problem, Scale, Source
 from lrsa.surrogate.surrogate import Surrogate, load
 from lrsa.training.budget import TIMED, WARM, Pace, duration
 from lrsa.training.checkpoint import Standing
-from lrsa.training.choose import SIZES, for_data, for_problem
+from lrsa.training.choose import for_data, for_problem
 from lrsa.training.config import DataConfig, RunConfig, TrainConfig, check_new, option_names, versions
 from lrsa.training.loop import Trainer, case_loss
 from lrsa.training.recipes import RECIPES, Recipe, default_recipe
@@ -110,8 +110,7 @@ def prepare(
     _check_names(train, option_names(TrainConfig), "training")
     _check_names(options, model_options(model), f'the model "{model}"')
     check_device(device)
-    if threads is not None and threads < 1:
-        raise LrsaError(f"--threads must be at least 1, not {threads}")
+    check_threads(threads)
     run = out or Path("runs") / f"{Path(data).stem}-{model}"
     check_new(run)
     problem = None if is_path(data) else get(data)
@@ -119,7 +118,7 @@ def prepare(
     if problem is None and scale:
         raise LrsaError(f"--scale belongs to the benchmarks of the catalogue; {data} is a file")
     replace(TrainConfig(), **train)  # refused before the data is made, which takes long
-    _check_sizes(options)
+    check_sizes(options)
     seen = DataConfig(str(Path(data).resolve()))
     if problem and chosen:
         path = data_for_scale(problem, chosen, source).resolve()
@@ -164,6 +163,7 @@ def prepare(
 def train_run(run: Path) -> Standing:
     """Train the run of this folder, or go on with it; no other process may at the same time."""
     config = RunConfig.load(run)
+    check_device(config.device)
     if config.threads:
         torch.set_num_threads(config.threads)
     with alone(run.resolve()), bar(f"Training {config.model} on {config.schema.name}") as report:
@@ -300,12 +300,6 @@ def _check_first_step(surrogate: Surrogate, config: RunConfig) -> None:
     surrogate.train(config.train.chunk is not None)
     # With gradients: what is too large to train on is refused before there is a run.
     how.loss(surrogate, batch, case_loss(config.train))
-
-
-def _check_sizes(options: Mapping[str, Any]) -> None:
-    for name in SIZES:
-        if options.get(name, 1) < 1:
-            raise LrsaError(f"--model.{name} must be at least 1, not {options[name]}")
 
 
 def _command() -> str:
