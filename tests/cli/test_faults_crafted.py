@@ -19,6 +19,7 @@ from lrsa.cli.program import main
 from lrsa.data.store import Dataset
 from lrsa.errors import LrsaError
 from lrsa.models.registry import names
+from lrsa.training.config import TrainConfig
 
 pytest_plugins = ["small_runs"]
 pytestmark = pytest.mark.usefixtures("home")
@@ -257,3 +258,7 @@ def test_more_than_the_memory_holds_is_not_read(home: Path) -> None:
     assert path.stat().st_size < 10**6
     with pytest.raises(LrsaError, match=r"/train/f of .*bomb\.h5 takes 4000 GB"):
         Dataset(path, "train")
+
+
+def test_a_clip_that_never_clips_may_be_any_number() -> None:
+    assert TrainConfig(clip=1e12).clip == 1e12

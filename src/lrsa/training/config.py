@@ -76,7 +76,7 @@ class TrainConfig:
                 if isinstance(value, bool) or not isinstance(value, kind) or not fits(value):
                     option = name.replace("_", "-")
                     raise LrsaError(f"--train.{option} must be {what}, not {value}")
-                if value is not None and value >= LARGEST:
+                if kind in (int, (int, type(None))) and value is not None and value >= LARGEST:
                     raise LrsaError(f"--train.{name.replace('_', '-')} must be below {LARGEST}, not {value}")
         choices = (("optimiser", Optimiser), ("precision", Precision), ("coordinates", Coordinates))
         for name, kind in choices:
