@@ -96,6 +96,8 @@ def data_import(
     from lrsa.problems.official import recognise
 
     at_least(1, stride=stride, workers=workers)
+    if not source.strip():
+        raise LrsaError('an empty name is no file and no folder. For the current folder name "."')
     official = problem or (recognise(Path(source)) if Path(source).exists() else None)
     if official:
         _import_official(Path(source), official, out, stride)

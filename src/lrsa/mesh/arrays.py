@@ -4,11 +4,13 @@ import zipfile
 import zlib
 from collections.abc import Mapping, Sequence
 from pathlib import Path
+from typing import BinaryIO
 
 import numpy as np
 
 from lrsa.errors import LrsaError
 from lrsa.files import atomic
+from lrsa.machine import memory
 from lrsa.pointset import Names, PointSet
 
 RESERVED = ("x", "weights", "globals", "grid", "cells", "cell_types", "time")
@@ -18,11 +20,23 @@ def read_npz(path: Path) -> dict[str, np.ndarray]:
     """All arrays of the file."""
     try:
         with open(path, "rb") as raw, np.load(raw) as file:  # numpy leaves a damaged file open
+            _check_size(path, raw)
             return {name: np.asarray(file[name]) for name in file.files}
     except FileNotFoundError as error:
         raise LrsaError(f"{path} does not exist") from error
     except (OSError, ValueError, TypeError, zipfile.BadZipFile, zlib.error, EOFError) as error:
         raise LrsaError(f"{path} is not a readable NPZ file (truncated or foreign)") from error
+
+
+def _check_size(path: Path, raw: BinaryIO) -> None:
+    """Refuse what would fill the memory: zeros compress a thousandfold."""
+    with zipfile.ZipFile(raw) as archive:
+        declared = sum(entry.file_size for entry in archive.infolist())
+    if declared > memory() // 2:
+        raise LrsaError(
+            f"{path} unpacks to {declared / 1e9:.0f} GB, more than half of this machine's memory."
+            " Give it fewer points"
+        )
 
 
 def write_npz(path: Path, arrays: Mapping[str, np.ndarray]) -> None:

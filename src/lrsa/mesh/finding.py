@@ -28,6 +28,8 @@ GLOB = set("*?[")
 def find_cases(source: str | Path, leave_out: Collection[Path] = ()) -> list[Path]:
     """The cases of a file, a folder (with its subfolders) or a glob, sorted by path."""
     text = str(source)
+    if not text.strip():
+        raise LrsaError('an empty name is no file and no folder. For the current folder name "."')
     path = Path(text)
     if path.is_file() or hdf5_part(path)[1]:
         found = [path]
