@@ -56,7 +56,8 @@ def test_weights_so_large_that_the_prediction_is_none_are_told_of(
     said = "the prediction is NaN or infinite: the weights are damaged"
     assert f"case.npz: {said}" in refusal(capsys, "predict", run, "case.npz", "--out", "out.npz", code=1)
     assert said in refusal(capsys, "predict", run, data, "--out", "out.h5", code=1)
-    Path("at.csv").write_text("x,y\n0.5,0.5\n")
+    rows = "\n".join(f"{x},{y}" for x, y in case.x)
+    Path("at.csv").write_text(f"x,y\n{rows}\n")
     line = refusal(capsys, "predict", run, "case.npz", "--at", "at.csv", "--out", "out.csv", code=1)
     assert said in line
     assert not list(Path.cwd().glob("out.*"))

@@ -40,6 +40,7 @@ from lrsa.models.attention import LowRankSpatialAttention
 from lrsa.models.registry import get, model_options
 from lrsa.objectives.protocols import protocol
 from lrsa.pointset import Names, PointSet
+from lrsa.training.budget import TIMED, WARM, Pace
 from lrsa.training.checkpoint import STATE, load_standing
 from lrsa.training.config import DataConfig, RunConfig, TrainConfig
 from lrsa.training.fit import prepare, train_run
@@ -138,6 +139,13 @@ def test_the_test_cases_are_never_read_in_training(data: Path, monkeypatch: pyte
     assert {split for split, _ in read} == {"train"}
 
 
+@pytest.fixture
+def _unmeasured(monkeypatch: pytest.MonkeyPatch) -> None:
+    """No steps but those of the training itself."""
+    monkeypatch.setattr(Pace, "of", lambda trainer: Pace(1e-3))
+
+
+@pytest.mark.usefixtures("_unmeasured")
 def test_batches_hold_training_cases_only(data: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     learned: list[Tensor] = []
     step = Trainer.step
@@ -201,6 +209,7 @@ def test_where_no_validation_error_is_finite_the_last_epoch_is_kept(data: Path) 
     assert_bit_equal(weights(Path("run")), weights(Path("run"), "last"))
 
 
+@pytest.mark.usefixtures("_unmeasured")
 def test_a_loss_that_is_not_a_number_is_a_clear_failure(
     data: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -233,7 +242,7 @@ def test_half_precision_trains_weights_of_full_precision(data: Path, precision: 
 
 def test_init_starts_from_the_weights_of_another_run(trained: Path, data: Path) -> None:
     x, f = grid_cases(1)[0].x, grid_cases(1)[0].f
-    settings = {"epochs": 1, "max_lr": 1e-12, "weight_decay": 0}
+    settings = {"epochs": 1, "max_lr": 1e-12, "weight_decay": 0, "recipe": "paper"}
     ours = quick(data, "run", init=trained, **settings).predict(x, f)
     np.testing.assert_allclose(ours, lrsa.load(trained, "best").predict(x, f), atol=1e-6)
     with pytest.raises(LrsaError, match="of another model or other data"):
@@ -285,7 +294,9 @@ def test_every_model_of_points_trains_on_cases_of_different_sizes(model: str) ->
     if model == "deeponet":
         sizes["width"] = 64  # a sum of 16 products fits next to nothing of 40 points
     options = {name: value for name, value in sizes.items() if name in model_options(model)}
-    surrogate = lrsa.fit(data, model, out="run", epochs=15, max_lr=5e-3, batch_size=3, options=options)
+    surrogate = lrsa.fit(
+        data, model, out="run", recipe="paper", epochs=15, max_lr=5e-3, batch_size=3, options=options
+    )
     losses = [json.loads(row)["loss"] for row in Path("run/metrics.jsonl").read_text().splitlines()]
     assert losses[-1] < 0.9 * losses[0]
     points = [len(case) for case in ragged_cases(3, seed=1)]
@@ -339,6 +350,7 @@ def test_time_conditioned_cases_are_learned_at_every_time(own_time: bool) -> Non
     assert (late - early).min() > 1
 
 
+@pytest.mark.usefixtures("_unmeasured")
 def test_time_conditioned_cases_train_on_every_frame(monkeypatch: pytest.MonkeyPatch) -> None:
     """Once an epoch, each with its time."""
     learned: list[tuple[float, bytes]] = []
@@ -413,6 +425,7 @@ def test_of_runs_that_kept_no_time_of_steps_the_waiting_is_that_of_the_whole(
     assert train_run(tmp_path / "old").stepping == old.seconds
 
 
+@pytest.mark.usefixtures("_unmeasured")
 def test_training_with_checkpoints_gives_the_same_bits(data: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """And computes the layer again in the backward pass of each of the six steps."""
     calls: list[bool] = []
@@ -522,9 +535,10 @@ def test_the_training_data_is_passed_over_once_before_the_first_step(
     item = Dataset.__getitem__
     monkeypatch.setattr(Dataset, "__getitem__", lambda self, i: (read.append(i), item(self, i))[1])
     run = prepare(str(data), "lrsa", options=OPTIONS, train={"batch_size": 2, "epochs": 1})
-    # Each once (54 for training, 6 for validation), the cases of the first step, and a look at the first one.
+    # Each once (54 for training, 6 for validation), a look at the first one, and the cases of the first step
+    # and of those that are timed.
     assert sorted(set(read)) == list(range(60))
-    assert len(read) <= 60 + 2 + 8
+    assert len(read) <= 60 + 8 + 2 * (1 + WARM + TIMED) + 2
     read.clear()
 
     def stop(self: Trainer, batch: Batch) -> float:

@@ -141,7 +141,7 @@ def build(name: str, **options: Any) -> nn.Module:
         if option not in known:
             raise LrsaError(f'the model "{name}" has no option "{option}".{nearest(option, known)}')
         kind = known[option].annotation
-        if not conforms(value, kind):
+        if kind is not inspect.Parameter.empty and not conforms(value, kind):
             wanted = inspect.formatannotation(kind)
             raise LrsaError(f'the model "{name}" takes {wanted} as {option}, not {value!r}')
     for word in DATA_ARGUMENTS:

@@ -8,8 +8,9 @@ from typing import Any
 import numpy as np
 
 from lrsa.data.store import Dataset
-from lrsa.evaluation.evaluate import Evaluation, evaluate
+from lrsa.evaluation.evaluate import evaluate
 from lrsa.evaluation.null import DEFINITIONS as NULLS
+from lrsa.evaluation.outcome import Evaluation
 from lrsa.files import atomic
 from lrsa.objectives.metrics import DEFINITIONS, LABELS, SELF_CONSISTENCY
 from lrsa.report import page

@@ -47,7 +47,7 @@ class Standing:
 
 def save_model(path: Path, surrogate: nn.Module) -> None:
     """Weights and normalisation statistics."""
-    _write(path, surrogate.state_dict())
+    write_tensors(path, surrogate.state_dict())
 
 
 def save_checkpoint(
@@ -68,7 +68,7 @@ def save_checkpoint(
         "scheduler": {k: v for k, v in scheduler.state_dict().items() if not k.startswith("_get")},
         "scaler": scaler.state_dict(),
     }
-    _write(path, tensors, {"state": json.dumps(metadata)})
+    write_tensors(path, tensors, {"state": json.dumps(metadata)})
 
 
 def load_checkpoint(
@@ -117,7 +117,8 @@ def _reading(path: Path) -> Iterator[Any]:
         raise LrsaError(f"{path} is damaged: train again") from error
 
 
-def _write(path: Path, tensors: dict[str, Tensor], metadata: dict[str, str] | None = None) -> None:
+def write_tensors(path: Path, tensors: dict[str, Tensor], metadata: dict[str, str] | None = None) -> None:
+    """Whole or not at all; a full disk names the file."""
     data = save({name: tensor.contiguous() for name, tensor in tensors.items()}, metadata)
     try:
         with atomic(path, len(data)) as temporary:

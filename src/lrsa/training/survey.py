@@ -4,14 +4,14 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
-from safetensors.torch import load_file, save
+from safetensors.torch import load_file
 
 from lrsa.data.batch import evenly_weighted
 from lrsa.data.normalise import Normaliser, Statistics
 from lrsa.data.store import Dataset, Selection
-from lrsa.files import atomic
 from lrsa.objectives.protocols import protocol
 from lrsa.surrogate.ranges import Ranges
+from lrsa.training.checkpoint import write_tensors
 from lrsa.training.config import RunConfig
 
 FILE = "normaliser.safetensors"
@@ -41,8 +41,7 @@ class Survey:
 
     def save(self, run: Path) -> None:
         """Keep it, so that the training and its continuation need no pass of their own."""
-        with atomic(run / FILE) as temporary:
-            temporary.write_bytes(save(self.normaliser.state_dict()))
+        write_tensors(run / FILE, self.normaliser.state_dict())
         self.ranges.save(run)
 
 
