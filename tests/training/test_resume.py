@@ -133,7 +133,7 @@ def test_interruptions_inside_the_process_change_nothing_either(
     """Before and after each of the writes that close an epoch."""
     settings = {"epochs": 3, "validation": 0.2}
     quick(data, "whole", **settings)
-    real = checkpoint._write
+    real = checkpoint.write_tensors
 
     class Killed(Exception):
         pass
@@ -153,7 +153,7 @@ def test_interruptions_inside_the_process_change_nothing_either(
             run = Path(f"run-{count}-{written}")
             prepare(str(data), "lrsa", out=run, options=OPTIONS, train=settings)
             with monkeypatch.context() as patch:
-                patch.setattr(checkpoint, "_write", dying)
+                patch.setattr(checkpoint, "write_tensors", dying)
                 try:
                     train_run(run)
                 except Killed:
@@ -169,7 +169,7 @@ def test_half_precision_resumes_exactly(data: Path, monkeypatch: pytest.MonkeyPa
     settings = {"epochs": 4, "precision": "fp16"}
     quick(data, "whole", **settings)
     run = prepare(str(data), "lrsa", out=Path("run"), options=OPTIONS, train=settings)
-    real = checkpoint._write
+    real = checkpoint.write_tensors
 
     def once(path: Path, *rest: object) -> None:
         real(path, *rest)  # pyright: ignore
@@ -178,7 +178,7 @@ def test_half_precision_resumes_exactly(data: Path, monkeypatch: pytest.MonkeyPa
 
     for _ in range(2):
         with monkeypatch.context() as patch:
-            patch.setattr(checkpoint, "_write", once)
+            patch.setattr(checkpoint, "write_tensors", once)
             with pytest.raises(KeyboardInterrupt):
                 train_run(run)
     train_run(run)
