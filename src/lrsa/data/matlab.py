@@ -12,6 +12,7 @@ import h5py
 import numpy as np
 import scipy.io
 
+from lrsa.data.hdf5 import item_of, items_of
 from lrsa.errors import LrsaError
 
 CURE = "Download it again, as it was published"
@@ -24,7 +25,7 @@ def shapes_in(path: Path, *needed: str) -> dict[str, tuple[int, ...]]:
     with _readable(path):
         if h5py.is_hdf5(path):
             with h5py.File(path, "r") as file:
-                arrays = {str(name): item for name, item in file.items() if isinstance(item, h5py.Dataset)}
+                arrays = {name: v for name, v in items_of(file).items() if isinstance(v, h5py.Dataset)}
                 there = {name: item.shape[::-1] for name, item in arrays.items() if item.shape is not None}
         else:
             there = {str(name): shape for name, shape, _ in scipy.io.whosmat(path)}
@@ -79,6 +80,6 @@ def _readable(path: Path) -> Iterator[None]:
 
 
 def _item(file: h5py.File, key: str) -> h5py.Dataset:
-    item = file[key]
+    item = item_of(file, key)
     assert isinstance(item, h5py.Dataset)
     return item

@@ -23,6 +23,7 @@ from typing import Any
 import h5py
 import numpy as np
 
+from lrsa.data.hdf5 import item_of, items_of
 from lrsa.errors import LrsaError
 from lrsa.machine import check_fits
 from lrsa.pointset import Names, PointSet
@@ -79,11 +80,10 @@ class Dataset(Sequence[PointSet]):
         self.path, self.split = path, split
         with _open(path) as file:
             self.schema = Schema.from_json(str(file.attrs["schema"]))
-            if split not in file:
+            if split not in list(file):
                 there = ", ".join(str(k) for k in file if k != "shared")
                 raise LrsaError(f'{path} has no split "{split}" (it has: {there})')
-            group: Any = file[split]
-            shared: Any = file["shared"]
+            group, shared = item_of(file, split), item_of(file, "shared")
             self._length = int(group.attrs["samples"])
             self._shared, self._own = _arrays(path, shared), _arrays(path, group)
             grid: Any = file.attrs.get("grid")
@@ -201,7 +201,7 @@ def is_path(name: str) -> bool:
 def splits_of(path: Path) -> list[str]:
     """The splits that a file has."""
     with _open(path) as file:
-        return [split for split in ("train", "test") if split in file]
+        return [split for split in ("train", "test") if split in list(file)]
 
 
 @contextmanager
@@ -227,10 +227,11 @@ def _open(path: Path) -> Iterator[h5py.File]:
 def _arrays(path: Path, group: h5py.Group) -> dict[str, np.ndarray]:
     """The arrays of a group, each of the kind that its name asks for."""
     known = {*(f.name for f in fields(PointSet)), *TABLES} - {"grid", "names"}
-    for name, item in group.items():
+    items = items_of(group)
+    for name, item in items.items():
         if name not in known or item.dtype.kind not in KINDS.get(name, "f"):
             raise TypeError(f"{name} is no array of ours")
-    return {name: _map(path, item) for name, item in group.items()}
+    return {name: _map(path, item) for name, item in items.items()}
 
 
 def _map(path: Path, item: h5py.Dataset) -> np.ndarray:

@@ -16,6 +16,7 @@ from typing import Any
 import h5py
 import numpy as np
 
+from lrsa.data.hdf5 import item_of, items_of
 from lrsa.data.store import FORMAT
 from lrsa.errors import LrsaError
 from lrsa.mesh.roles import RawCase
@@ -96,8 +97,8 @@ def read_hdf5_case(path: Path) -> RawCase:
         with h5py.File(file, "r") as opened:
             if opened.attrs.get("format") == FORMAT:
                 raise LrsaError(f"{file} is one of our data sets already: train on it with `lrsa train`")
-            item: Any = opened[group] if group else opened
-            arrays = {name: np.asarray(v[()]) for name, v in item.items() if isinstance(v, h5py.Dataset)}
+            here = items_of(item_of(opened, group) if group else opened)
+            arrays = {name: np.asarray(v[()]) for name, v in here.items() if isinstance(v, h5py.Dataset)}
     except LrsaError:
         raise
     except Exception as error:
@@ -119,7 +120,8 @@ def hdf5_groups(path: Path) -> list[str]:
     with h5py.File(path, "r") as file:
         if _has_coordinates(file) or file.attrs.get("format") == FORMAT:
             return []
-        return sorted(name for name, v in file.items() if isinstance(v, h5py.Group) and _has_coordinates(v))
+        groups = {name: v for name, v in items_of(file).items() if isinstance(v, h5py.Group)}
+        return sorted(name for name, group in groups.items() if _has_coordinates(group))
 
 
 def case_of_arrays(path: Path, arrays: Mapping[str, np.ndarray]) -> RawCase:
@@ -221,8 +223,12 @@ def _coordinates(path: Path, arrays: Mapping[str, np.ndarray]) -> tuple[np.ndarr
 
 
 def _has_coordinates(group: Any) -> bool:
-    names = {str(name).lower() for name, value in group.items() if isinstance(value, h5py.Dataset)}
-    return bool(names & set(COORDINATES))
+    """Of links to other files the name is enough: they are refused where the case is read."""
+    links = {str(name): group.get(name, getlink=True) for name in group if str(name).lower() in COORDINATES}
+    return any(
+        isinstance(link, h5py.ExternalLink) or isinstance(group.get(name), h5py.Dataset)
+        for name, link in links.items()
+    )
 
 
 def _cell_types(path: Path, points: np.ndarray, cells: np.ndarray, given: np.ndarray | None) -> np.ndarray:
