@@ -16,6 +16,8 @@ PLANAR = 1e-6
 IN_PLANE = {0: 0, 1: 1, 2: 3, 3: 5, 4: 9}
 IN_SPACE = {0: 0, 1: 1, 2: 3, 3: 5, 4: 10, 5: 14, 6: 13, 8: 12, 10: 24, 13: 27, 15: 26, 20: 25, 27: 29}
 """Number of points -> VTK type, for `cell_types_of`."""
+ROUNDING = 1e-5
+"""Of the extent, what rounding to single precision may move coordinates and times by."""
 LOOKED_AT = 1000
 """Cells of four points of which most tell whether all are flat."""
 
@@ -203,6 +205,28 @@ def _are_flat(x: np.ndarray, cells: np.ndarray) -> bool:
     edges = corners[:, 1:] - corners[:, :1]
     longest = np.linalg.norm(edges, axis=-1).max(axis=1)
     return bool(np.median(np.abs(np.linalg.det(edges)) / np.maximum(longest, 1e-300) ** 3) < FLAT)
+
+
+def check_digits(values: np.ndarray, where: str, what: str) -> None:
+    """Refuse (N, p) coordinates or (T,) times that single precision moves by too much of their extent.
+
+    They are stored and learned in it: at 1e6 it knows no more than sixteenths. What was in single precision
+    before loses nothing more, and an axis on which all agree is not learned.
+    """
+    if values.dtype == np.float32 or not values.size:
+        return
+    columns = values.reshape(len(values), -1).astype(np.float64)
+    columns = columns[:, np.ptp(columns, axis=0) > 0]
+    if not columns.size:
+        return
+    with np.errstate(over="ignore", invalid="ignore"):
+        moved = np.abs(columns - columns.astype(np.float32)).max()
+    share = moved / np.ptp(columns, axis=0).max()
+    if share > ROUNDING:
+        raise LrsaError(
+            f"{where} has {what} too far from 0: single precision moves them by {share:.1g} of their extent."
+            f" Subtract the same origin from all cases, e.g. {', '.join(f'{v:g}' for v in columns.min(0))}"
+        )
 
 
 def _finite(value: np.ndarray) -> np.ndarray:

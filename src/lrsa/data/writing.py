@@ -15,7 +15,7 @@ import numpy as np
 from lrsa.data.store import FORMAT, PER_CELL, PER_POINT, VERSION, Schema, Selection
 from lrsa.errors import LrsaError
 from lrsa.files import atomic, remove_left
-from lrsa.pointset import Names, PointSet
+from lrsa.pointset import Names, PointSet, check_digits
 
 TEST_SHARE = 0.2
 SHAREABLE = ("x", "u_mask", "weights", "surface", *PER_CELL, "times")
@@ -84,6 +84,9 @@ class _Layout:
         for i, case in enumerate(cases):
             where = cases.label(i) if isinstance(cases, Selection) else f"case {i} of {split}"
             case.check_finite(where)
+            check_digits(case.x, where, "coordinates")
+            if case.times is not None:
+                check_digits(case.times, where, "times")
             channels = _channels(case)
             if layout.fields and channels != layout.fields:
                 raise LrsaError(f"{where} has {_brief(channels)}, but the first has {_brief(layout.fields)}")

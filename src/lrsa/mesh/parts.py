@@ -12,7 +12,7 @@ from lrsa.mesh.building import build_case, names_of
 from lrsa.mesh.finding import fingerprint
 from lrsa.mesh.reading import read_raw
 from lrsa.mesh.roles import Roles
-from lrsa.pointset import PointSet
+from lrsa.pointset import PointSet, check_digits
 from lrsa.version import __version__
 
 
@@ -54,6 +54,9 @@ class Job:
         raw = read_raw(self.path)
         case = build_case(raw, self.roles, self.parameters)
         case.check_finite(str(self.path))
+        check_digits(raw.points, str(self.path), "coordinates")
+        if raw.times is not None:
+            check_digits(raw.times, str(self.path), "times")
         frames = 0 if raw.times is None else len(raw.times)
         named = {**raw.cell_data, **raw.point_data}
         varying = [
