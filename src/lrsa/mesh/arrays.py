@@ -1,7 +1,6 @@
 """Cases in NPZ files: `x`, and features and targets as arrays of their own names."""
 
 import zipfile
-import zlib
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import BinaryIO
@@ -10,7 +9,7 @@ import numpy as np
 
 from lrsa.errors import LrsaError
 from lrsa.files import atomic
-from lrsa.machine import memory
+from lrsa.machine import check_fits
 from lrsa.pointset import Names, PointSet
 
 RESERVED = ("x", "weights", "globals", "grid", "cells", "cell_types", "time")
@@ -24,7 +23,9 @@ def read_npz(path: Path) -> dict[str, np.ndarray]:
             return {name: np.asarray(file[name]) for name in file.files}
     except FileNotFoundError as error:
         raise LrsaError(f"{path} does not exist") from error
-    except (OSError, ValueError, TypeError, zipfile.BadZipFile, zlib.error, EOFError) as error:
+    except LrsaError:
+        raise
+    except Exception as error:  # what a damaged member raises has no common base, and may be MemoryError
         raise LrsaError(f"{path} is not a readable NPZ file (truncated or foreign)") from error
 
 
@@ -32,11 +33,7 @@ def _check_size(path: Path, raw: BinaryIO) -> None:
     """Refuse what would fill the memory: zeros compress a thousandfold."""
     with zipfile.ZipFile(raw) as archive:
         declared = sum(entry.file_size for entry in archive.infolist())
-    if declared > memory() // 2:
-        raise LrsaError(
-            f"{path} unpacks to {declared / 1e9:.0f} GB, more than half of this machine's memory."
-            " Give it fewer points"
-        )
+    check_fits(2 * declared, f"{path}, unpacked and at work,")
 
 
 def write_npz(path: Path, arrays: Mapping[str, np.ndarray]) -> None:

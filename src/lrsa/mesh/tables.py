@@ -7,7 +7,6 @@ pos or coords, or one array per axis; `cells` (C, k) and VTK's `cell_types` (C,)
 """
 
 import re
-import zipfile
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -19,6 +18,7 @@ import numpy as np
 from lrsa.data.hdf5 import item_of, items_of
 from lrsa.data.store import FORMAT
 from lrsa.errors import LrsaError
+from lrsa.mesh.arrays import read_npz
 from lrsa.mesh.roles import RawCase
 from lrsa.pointset import cell_types_of
 
@@ -78,16 +78,7 @@ def read_point_table(path: Path) -> RawCase:
 
 
 def read_npz_case(path: Path) -> RawCase:
-    try:
-        with np.load(path) as file:
-            arrays = {name: file[name] for name in file.files}
-    except FileNotFoundError as error:
-        raise LrsaError(f"{path} does not exist") from error
-    except (OSError, ValueError, zipfile.BadZipFile, EOFError, KeyError, NotImplementedError) as error:
-        raise LrsaError(f"{path} is not a readable NPZ file (truncated or foreign)") from error
-    except Exception as error:  # zlib, struct and tokenize errors of damaged members have no common base
-        raise LrsaError(f"{path} is a damaged NPZ file: {_brief(error)}") from error
-    return case_of_arrays(path, arrays)
+    return case_of_arrays(path, read_npz(path))
 
 
 def read_hdf5_case(path: Path) -> RawCase:
