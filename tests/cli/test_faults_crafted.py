@@ -203,6 +203,9 @@ DAMAGES: dict[str, Callable[[h5py.File], object]] = {
     "a grid of words": lambda file: file.attrs.create("grid", ["a", "b"]),
     "a grid of other points": lambda file: file.attrs.modify("grid", [3, 5]),
     "names that are numbers": schema(names=3),
+    "names of other channels": schema(
+        names={"coords": ["x"], "inputs": ["a", "b"], "targets": ["p"], "globals": [], "units": {}}
+    ),
     "a protocol that is none": schema(protocol=["static"]),
     "letters that are none": lambda file: file.attrs.modify("schema", np.bytes_(b'{"name": "\xff"}')),
 }
@@ -262,3 +265,15 @@ def test_more_than_the_memory_holds_is_not_read(home: Path) -> None:
 
 def test_a_clip_that_never_clips_may_be_any_number() -> None:
     assert TrainConfig(clip=1e12).clip == 1e12
+
+
+@pytest.mark.parametrize(
+    ("field", "names"), [("x", {"coords": ("x", "y", "z")}), ("u", {"targets": ("p", "q")})]
+)
+def test_more_names_than_channels_are_not_written(
+    home: Path, field: str, names: dict[str, tuple[str, ...]]
+) -> None:
+    cases = [replace(case, names=replace(case.names, **names)) for case in grid_cases(3)]  # pyright: ignore
+    with pytest.raises(LrsaError, match=f"{field} has more names than channels"):
+        write(home / "d.h5", cases)
+    assert not list(home.iterdir())

@@ -149,6 +149,8 @@ class Dataset(Sequence[PointSet]):
             or {*lengths.values(), len(self)} != {len(self)}
         ):
             raise ValueError("arrays of other numbers of cases")
+        if misnamed(self.schema.names, {k: v.shape for k, v in (self._own | self._shared).items()}):
+            raise ValueError("more names than channels")
 
     def _check_whole(self) -> None:
         """Refuse a file that has become shorter: what is mapped beyond its end kills the process (SIGBUS).
@@ -191,6 +193,14 @@ class Selection(Sequence[PointSet]):
         return (
             f"{case} of {self.cases.split} in {self.cases.path}" if isinstance(self.cases, Dataset) else case
         )
+
+
+def misnamed(names: Names, shapes: Mapping[str, tuple[int, ...]]) -> str | None:
+    """An array that has more names than channels; `shapes` are those of arrays, or of rows."""
+    labels = {"x": names.coords, "f": names.inputs, "u": names.targets, "globals": names.globals}
+    counts = {name: shapes[name][-1] for name in labels.keys() & shapes.keys()}
+    wrong = [name for name, count in counts.items() if 0 < count < len(labels[name])]
+    return min(wrong, default=None)
 
 
 def is_path(name: str) -> bool:

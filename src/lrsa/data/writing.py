@@ -12,7 +12,7 @@ from typing import Any, BinaryIO
 import h5py
 import numpy as np
 
-from lrsa.data.store import FORMAT, PER_CELL, PER_POINT, VERSION, Schema, Selection
+from lrsa.data.store import FORMAT, PER_CELL, PER_POINT, VERSION, Schema, Selection, misnamed
 from lrsa.errors import LrsaError
 from lrsa.files import atomic, remove_left
 from lrsa.pointset import Names, PointSet, check_digits
@@ -47,6 +47,8 @@ def write_dataset(
     first = next(iter(splits.values()))[0]
     schema = schema or Schema(name=Path(path).stem)
     schema = replace(schema, names=first.names) if schema.names == Names() else schema
+    if wrong := misnamed(schema.names, next(iter(layouts.values())).fields):
+        raise LrsaError(f"{wrong} has more names than channels. Give as many, or none")
     shared = {name: first.arrays()[name] for name in sorted(_shared_fields(splits))}
     grids = set[Any]().union(*(layout.grids for layout in layouts.values()))
     plan = {name: layout.shapes(set(shared), len(grids) > 1) for name, layout in layouts.items()}
