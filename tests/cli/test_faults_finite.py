@@ -1,5 +1,6 @@
 """A prediction is a number, or it is refused: whatever is wrong with the weights or the inputs."""
 
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -100,3 +101,9 @@ def test_the_check_changes_no_bit(trained: Path) -> None:
     with torch.inference_mode():
         x, f = torch.from_numpy(case.x)[None], torch.from_numpy(np.asarray(case.f))[None]
         assert np.array_equal(surrogate(x, f)[0].numpy(), surrogate.predict(case.x, case.f))
+
+
+def test_what_is_to_be_predicted_need_not_be_known(trained: Path) -> None:
+    case = grid_cases(1)[0]
+    unknown = replace(case, u=np.full((64, 1), np.nan))
+    assert np.array_equal(lrsa.load(trained).predict(unknown), lrsa.load(trained).predict(case))
