@@ -34,7 +34,7 @@ from lrsa.training.checkpoint import Standing
 from lrsa.training.choose import for_data, for_problem
 from lrsa.training.config import DataConfig, RunConfig, TrainConfig, check_new, option_names, versions
 from lrsa.training.loop import Trainer, case_loss
-from lrsa.training.recipes import RECIPES, Recipe, default_recipe
+from lrsa.training.recipes import Recipe, default_recipe, settings_of
 from lrsa.training.repeated_layers import compile_blocks, recompute_blocks, repeated
 from lrsa.training.survey import Survey, normaliser_of, split_cases
 
@@ -117,7 +117,12 @@ def prepare(
     chosen = problem.scale(scale or "cpu") if problem else None
     if problem is None and scale:
         raise LrsaError(f"--scale belongs to the benchmarks of the catalogue; {data} is a file")
-    replace(TrainConfig(), **train)  # refused before the data is made, which takes long
+    if problem is None and source == "official":
+        raise LrsaError(f"--source belongs to the benchmarks of the catalogue; {data} is a file")
+    recipe = recipe or default_recipe((scale or "cpu") if problem else None)
+    replace(
+        TrainConfig(), **{**settings_of(recipe), **train}
+    )  # refused before the data is made, which takes long
     check_sizes(options)
     seen = DataConfig(str(Path(data).resolve()))
     if problem and chosen:
@@ -126,14 +131,12 @@ def prepare(
     cases = Dataset(Path(seen.path), "train")
     choose = partial(for_problem, problem, chosen) if problem and chosen else partial(for_data, cases)
     choice = choose(model)
-    recipe = recipe or default_recipe((scale or "cpu") if problem else None)
-    settings = {**choice.train, **RECIPES[recipe], **train}
     config = RunConfig(
         data=seen,
         schema=cases.schema,
         model=model,
         options={**choice.model, **options},
-        train=replace(TrainConfig(), **settings),
+        train=replace(TrainConfig(), **{**choice.train, **settings_of(recipe), **train}),
         recipe=recipe,
         scale=(scale or "cpu") if problem else None,
         init=None if init is None else str(Path(init).resolve()),

@@ -4,11 +4,13 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
+from safetensors import SafetensorError
 from safetensors.torch import load_file
 
 from lrsa.data.batch import evenly_weighted
 from lrsa.data.normalise import Normaliser, Statistics
 from lrsa.data.store import Dataset, Selection
+from lrsa.errors import LrsaError
 from lrsa.objectives.protocols import protocol
 from lrsa.surrogate.ranges import Ranges
 from lrsa.training.checkpoint import write_tensors
@@ -51,7 +53,10 @@ def normaliser_of(run: Path, config: RunConfig) -> Normaliser:
         survey = Survey.of(config)
         survey.ranges.save(run)
         return survey.normaliser
-    return Normaliser.holding(load_file(run / FILE))
+    try:
+        return Normaliser.holding(load_file(run / FILE))
+    except (SafetensorError, OSError, KeyError, RuntimeError) as error:
+        raise LrsaError(f"{run / FILE} is damaged: remove it, and it is computed again") from error
 
 
 def split_cases(config: RunConfig) -> tuple[Selection, Selection]:
