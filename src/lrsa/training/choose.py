@@ -1,7 +1,7 @@
 """Which options a run has before the user changes any: of a benchmark's scale, or chosen by the data."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
@@ -11,6 +11,8 @@ from lrsa.data.store import Dataset
 from lrsa.models.presets import PRESETS
 from lrsa.models.registry import DATA_ARGUMENTS, SIZES, get, model_options
 from lrsa.problems.problem import Problem, Scale
+from lrsa.training.config import TrainConfig
+from lrsa.training.recipes import Recipe, settings_of
 
 STEPS = 6000
 """Training steps that a user's own data gets, within the bounds of EPOCHS."""
@@ -24,6 +26,14 @@ class Choice:
     model: Mapping[str, Any] = field(default_factory=dict)
     train: Mapping[str, Any] = field(default_factory=dict)
     why: str = ""
+
+
+def settled(
+    choice: Choice, recipe: Recipe, options: Mapping[str, Any], train: Mapping[str, Any]
+) -> tuple[dict[str, Any], TrainConfig]:
+    """What a run is made of: the choice, over it the recipe, over both what was typed."""
+    settings = {**choice.train, **settings_of(recipe), **train}
+    return {**choice.model, **options}, replace(TrainConfig(), **settings)
 
 
 def for_problem(problem: Problem, scale: Scale, model: str) -> Choice:
