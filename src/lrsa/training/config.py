@@ -30,8 +30,8 @@ class TrainConfig:
     epochs: int = 100
     """Passes over the training cases."""
     minutes: float | None = None
-    """Instead of epochs, the time that the training may take: as many steps as fit into it, by the measured
-    first ones, fixed before the training begins."""
+    """The time that the training may take: as many epochs as fit into it, by the measured first steps, fixed
+    before the training begins; with epochs given too, no more than those."""
     steps: int | None = None
     """Steps of an epoch, where it is not to see all cases."""
     batch_size: int = 4

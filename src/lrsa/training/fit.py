@@ -245,7 +245,8 @@ def _within_budget(run: Path, config: RunConfig, normaliser: Normaliser) -> tupl
     trial = trainer_of(run, replace(config, train=replace(config.train, epochs=WARM + TIMED)), normaliser)
     pace, minutes, epochs, steps = Pace.of(trial), config.train.minutes, config.train.epochs, trial.steps
     if minutes is not None:
-        epochs, steps = pace.within(minutes, trial.steps)
+        within, steps = pace.within(minutes, trial.steps)
+        epochs = min(epochs, within)
         cut = steps if steps < trial.steps else config.train.steps
         config = replace(config, train=replace(config.train, epochs=epochs, steps=cut))
     total = pace.seconds(epochs, steps)
