@@ -7,56 +7,22 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from small_catalogue import SMALL
 
 from lrsa.cli.program import main
-from lrsa.data.making import case_rng
-from lrsa.data.writing import write_dataset
 from lrsa.errors import Failure, LrsaError
 from lrsa.experiments.cells import Cell, recorded
 from lrsa.experiments.study import Study
 from lrsa.experiments.table_page import write_table
-from lrsa.experiments.table_standard import chosen
+from lrsa.experiments.table_standard import STANDARD, chosen
 from lrsa.files import alone
 from lrsa.models.listing import list_models
 from lrsa.models.registry import get
 from lrsa.problems.catalogue import CATALOGUE
-from lrsa.problems.problem import Scale
 
-pytest_plugins = ["small_runs"]
-SMALL: dict[str, dict[str, Any]] = {
-    "darcy": {"resolution": 17, "stride": 1},
-    "elasticity": {"refinement": 1},
-    "airfoil": {"tolerance": 3e-2},
-    "pipe": {"elements": 8},
-    "navier-stokes": {"resolution": 17, "stride": 1, "frames": 11},
-    "plasticity": {"young": 12.5e3, "columns": 20, "rows": 6},
-}
-TINY = {"width": 16, "depth": 2, "heads": 2, "rank": 9}
+pytest_plugins = ["small_runs", "small_catalogue"]
 NO_FEATURES = {"elasticity", "airfoil", "pipe"}
 FAST = ("darcy", "elasticity")
-
-
-@pytest.fixture
-def tiny(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Every benchmark with its own solver, on few points: three training cases and a test case."""
-    monkeypatch.setattr("lrsa.experiments.cells.ROUNDS", 1)
-    for name, parameters in SMALL.items():
-        stride = 10 if name == "airfoil" else 1
-        scale = Scale(
-            "tiny",
-            3,
-            1,
-            "fast",
-            {"generated": stride, "official": stride},
-            model=TINY,
-            train={"epochs": 1, "batch_size": 2},
-        )
-        small = replace(CATALOGUE[name], fidelities={"fast": parameters}, scales={"demo": scale})
-        monkeypatch.setitem(CATALOGUE, name, small)
-        solver = small.solver_at("fast")
-        cases = [solver.sample(case_rng(name, 1, 0, "train", i)) for i in range(4)]
-        # Made here: the workers of `lrsa data make` have a catalogue of their own.
-        write_dataset(small.path("fast"), {"train": cases[:3], "test": cases[3:]}, small.schema("fast", 0))
 
 
 def inapplicable(benchmark: str) -> set[str]:
@@ -68,7 +34,7 @@ def inapplicable(benchmark: str) -> set[str]:
 
 
 def test_every_benchmark_has_a_small_form() -> None:
-    assert set(SMALL) == set(CATALOGUE)
+    assert set(SMALL) == set(STANDARD)
 
 
 @pytest.mark.usefixtures("tiny")
@@ -215,4 +181,4 @@ def test_pairs_are_chosen_by_model_by_benchmark_or_both() -> None:
     assert chosen("lrsa:darcy") == [("lrsa", "darcy")]
     assert chosen("lrsa:darcy,lrsa:darcy") == [("lrsa", "darcy")]
     assert chosen(":darcy") == [(model, "darcy") for model in list_models()]
-    assert {benchmark for _, benchmark in chosen("fno:")} == set(CATALOGUE)
+    assert {benchmark for _, benchmark in chosen("fno:")} == set(STANDARD)

@@ -6,6 +6,9 @@ from lrsa.experiments.cells import Job
 from lrsa.problems.problem import Source
 from lrsa.training.recipes import Recipe, default_recipe
 
+CELLS = "cells"
+"""The folder of the records, in that of the tables."""
+
 
 @dataclass(frozen=True)
 class Study:
@@ -24,17 +27,16 @@ class Study:
     def job(self, model: str, problem: str) -> Job:
         return Job(problem, model, self.scale, self.source, self.settled, self.matched)
 
-    @property
-    def stem(self) -> str:
-        """The name of its files."""
+    def named(self, experiment: str) -> str:
+        """The name of the files of an experiment."""
         words = [
             self.source if self.source != "generated" else "",
             f"{self.settled}-recipe" if self.settled != default_recipe(self.scale) else "",
             "matched" if self.matched else "",
         ]
-        return "-".join(["table-standard", self.scale, *filter(None, words)])
+        return "-".join([experiment, self.scale, *filter(None, words)])
 
-    @property
-    def command(self) -> str:
-        words = [f"lrsa reproduce table-standard --scale {self.scale} --source {self.source}"]
+    def command(self, experiment: str) -> str:
+        """What makes it."""
+        words = [f"lrsa reproduce {experiment} --scale {self.scale} --source {self.source}"]
         return " ".join([*words, f"--recipe {self.settled}", *(["--matched"] if self.matched else [])])

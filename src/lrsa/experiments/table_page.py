@@ -19,6 +19,7 @@ from lrsa.problems.catalogue import get
 from lrsa.report.figures import ACCENT, INK, SOFT, STYLE, WARM
 
 matplotlib.use("Agg")
+NAME = "table-standard"
 ACROSS = 3
 """Panels in a row."""
 COLORS = {"lrsa": WARM, "backbone": SOFT}
@@ -28,15 +29,15 @@ COLORS = {"lrsa": WARM, "backbone": SOFT}
 def write_table(out: Path, study: Study, cells: Sequence[Cell]) -> Path:
     """Write the table of a study as .md, .json and .png; the path of the page."""
     out.mkdir(parents=True, exist_ok=True)
-    with atomic(out / f"{study.stem}.json") as temporary:
+    with atomic(out / f"{study.named(NAME)}.json") as temporary:
         rows = [{k: v for k, v in asdict(cell).items() if k != "configuration"} for cell in cells]
-        temporary.write_text(json.dumps({"command": study.command, "cells": rows}, indent=1) + "\n")
-    with atomic(out / f"{study.stem}.md") as temporary:
+        temporary.write_text(json.dumps({"command": study.command(NAME), "cells": rows}, indent=1) + "\n")
+    with atomic(out / f"{study.named(NAME)}.md") as temporary:
         temporary.write_text(_page(study, cells))
     if _worth_a_picture(cells):
         with matplotlib.rc_context(STYLE):
-            draw(cells).savefig(out / f"{study.stem}.png")
-    return out / f"{study.stem}.md"
+            draw(cells).savefig(out / f"{study.named(NAME)}.png")
+    return out / f"{study.named(NAME)}.md"
 
 
 def by_problem(cells: Sequence[Cell]) -> dict[str, list[Cell]]:
@@ -109,8 +110,8 @@ def _page(study: Study, cells: Sequence[Cell]) -> str:
     lines = [
         f"# All models on the standard benchmarks, {study.scale} scale, *{study.source}* data",
         "",
-        f"Made by `{study.command}`, with `--only` where it holds a part of the models or benchmarks. Every"
-        f" row is one training on {many or 'one thread'}, recorded under `cells/` with its configuration,"
+        f"Made by `{study.command(NAME)}`, with `--only` where it holds a part of the models or benchmarks."
+        f" Every row is one training on {many or 'one thread'}, recorded under `cells/` with its configuration,"
         f" its command and the versions. Source: *{study.source}*. Recipe: *{study.settled}*, for all rows."
         " Cases, loss, optimiser, schedule and epochs are the same for every model; "
         + sizes
@@ -121,7 +122,7 @@ def _page(study: Study, cells: Sequence[Cell]) -> str:
         " of the training steps in which the model waited for its batch. One seed: differences of a few"
         " percent mean nothing.",
         "",
-        *([f"![error against training time]({study.stem}.png)"] if _worth_a_picture(cells) else []),
+        *([f"![error against training time]({study.named(NAME)}.png)"] if _worth_a_picture(cells) else []),
     ]
     for name, group in by_problem(cells).items():
         lines += _section(name, study, group)

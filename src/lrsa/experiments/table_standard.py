@@ -11,7 +11,7 @@ import torch
 from lrsa.console import console
 from lrsa.errors import LrsaError
 from lrsa.experiments.cells import Cell, finish, recorded
-from lrsa.experiments.study import Study
+from lrsa.experiments.study import CELLS, Study
 from lrsa.experiments.table_page import write_table
 from lrsa.models.listing import list_models
 from lrsa.models.registry import get as get_model
@@ -19,8 +19,6 @@ from lrsa.problems.catalogue import CATALOGUE, get
 from lrsa.training.fit import data_for_scale
 
 STANDARD = ("elasticity", "plasticity", "airfoil", "pipe", "navier-stokes", "darcy")
-CELLS = "cells"
-"""The folder of the records, in that of the tables."""
 
 
 def table_standard(out: Path, study: Study, only: str, runs: Path, threads: int) -> Path:
