@@ -2,23 +2,15 @@
 
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
 
 import pytest
+from small_solvers import SMALL
 
 from lrsa.data.making import case_rng
 from lrsa.data.writing import write_dataset
 from lrsa.problems.catalogue import CATALOGUE
 from lrsa.problems.problem import Scale
 
-SMALL: dict[str, dict[str, Any]] = {
-    "darcy": {"resolution": 17, "stride": 1},
-    "elasticity": {"refinement": 1},
-    "airfoil": {"tolerance": 3e-2},
-    "pipe": {"elements": 8},
-    "navier-stokes": {"resolution": 17, "stride": 1, "frames": 11},
-    "plasticity": {"young": 12.5e3, "columns": 20, "rows": 6},
-}
 TINY = {"width": 16, "depth": 2, "heads": 2, "rank": 9}
 
 

@@ -7,9 +7,11 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from small_catalogue import SMALL
+from small_solvers import SMALL
 
+import lrsa
 from lrsa.cli.program import main
+from lrsa.data.writing import write_dataset
 from lrsa.errors import Failure, LrsaError
 from lrsa.experiments.cells import Cell, recorded
 from lrsa.experiments.study import Study
@@ -140,6 +142,25 @@ def test_recipes_and_parameters_have_tables_of_their_own(home: Path) -> None:
     assert abs(matched["deeponet"] / matched["lrsa"] - 1) < abs(plain["deeponet"] / plain["lrsa"] - 1)
     assert "Recipe: *paper*" in (home / "out" / "table-standard-demo-paper-recipe.md").read_text()
     assert not (home / "out" / "table-standard-demo.json").exists()
+
+
+@pytest.mark.usefixtures("tiny")
+def test_official_files_have_a_table_of_their_own(home: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    words = [*WORDS, "--only", "lrsa:darcy"]
+    assert main([*words, "--source", "official"]) == 2
+    assert "lrsa data import FOLDER --problem darcy" in capsys.readouterr().err
+    darcy = CATALOGUE["darcy"]
+    made = lrsa.open_dataset(str(darcy.path("fast")), "train")
+    schema = replace(darcy.schema("fast", 0), source="official", provenance={})
+    write_dataset(darcy.official_path, {"train": [made[0], made[1]], "test": [made[2]]}, schema)
+    assert main(words) == 0
+    assert main([*words, "--source", "official"]) == 0
+    (official,) = cells_of(home, "table-standard-demo-official")
+    assert "--source official" in official["command"]
+    assert official["relative_l2"] != cells_of(home)[0]["relative_l2"]
+    page = (home / "out" / "table-standard-demo-official.md").read_text()
+    assert "*official* data" in page
+    assert "*generated*" not in page
 
 
 def test_the_page_says_on_how_many_threads_it_was_made(tmp_path: Path) -> None:

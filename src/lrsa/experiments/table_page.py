@@ -111,8 +111,9 @@ def _page(study: Study, cells: Sequence[Cell]) -> str:
         f"# All models on the standard benchmarks, {study.scale} scale, *{study.source}* data",
         "",
         f"Made by `{study.command(NAME)}`, with `--only` where it holds a part of the models or benchmarks."
-        f" Every row is one training on {many or 'one thread'}, recorded under `cells/` with its configuration,"
-        f" its command and the versions. Source: *{study.source}*. Recipe: *{study.settled}*, for all rows."
+        f" Every row is one training on {many or 'one thread'}, recorded under `cells/` with its"
+        f" configuration, its command and the versions. Source: *{study.source}*. Recipe:"
+        f" *{study.settled}*, for all rows."
         " Cases, loss, optimiser, schedule and epochs are the same for every model; "
         + sizes
         + ". *backbone-X*"
