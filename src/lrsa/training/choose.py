@@ -11,6 +11,7 @@ from lrsa.data.store import Dataset
 from lrsa.models.presets import PRESETS
 from lrsa.models.registry import DATA_ARGUMENTS, SIZES, get, model_options
 from lrsa.problems.problem import Problem, Scale
+from lrsa.training.config import TrainConfig
 
 STEPS = 6000
 """Training steps that a user's own data gets, within the bounds of EPOCHS."""
@@ -49,6 +50,8 @@ def for_problem(problem: Problem, scale: Scale, model: str) -> Choice:
                 largest = options.get(k, known[k].default)
                 options[k] = min(sizes[k], largest) if isinstance(largest, int) else sizes[k]
     options = {k: v for k, v in options.items() if k in known and k not in DATA_ARGUMENTS}
+    named = {"loss": problem.loss, "metrics": problem.metrics}
+    settings |= {name: words for name, words in named.items() if words != getattr(TrainConfig, name)}
     settings |= scale.train
     if coordinates := needs_of(get(model).build()).coordinates:
         settings["coordinates"] = coordinates
