@@ -8,9 +8,9 @@ from torch import Tensor
 
 from lrsa.errors import LrsaError
 
-Coordinates = Literal["box", "axis", "raw"]
+Coordinates = Literal["box", "axis", "raw", "log"]
 """How coordinates are normalised: `box` by one map for all axes, `axis` each by its mean and deviation, `raw`
-not at all."""
+not at all, `log` by the logarithm of the distance from where the points are dense."""
 
 
 @dataclass(frozen=True)
@@ -111,11 +111,6 @@ class Needs:
     """The number of points of every case, where it is fixed."""
     coordinates: Coordinates | None = None
     """The normalisation without which the model has no meaning."""
-
-    @property
-    def geometry(self) -> bool:
-        """Whether something is computed from the places of the points, and kept."""
-        return self.edges is not None or self.eigenfunctions > 0
 
     def __or__(self, other: "Needs") -> "Needs":
         joined: dict[str, Any] = {"eigenfunctions": max(self.eigenfunctions, other.eigenfunctions)}

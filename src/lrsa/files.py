@@ -13,6 +13,10 @@ from filelock import FileLock, Timeout
 from lrsa.errors import LrsaError
 
 
+class Busy(LrsaError):
+    """Another process is at it."""
+
+
 def data_home() -> Path:
     """Where data sets live: $LRSA_HOME/data, by default ~/.cache/lrsa/data."""
     return Path(os.environ.get("LRSA_HOME", "~/.cache/lrsa")).expanduser() / "data"
@@ -58,7 +62,7 @@ def alone(path: Path) -> Iterator[None]:
     try:
         lock.acquire()
     except Timeout:
-        raise LrsaError(f"another process is making {path}. Wait for it, or name another file") from None
+        raise Busy(f"another process is making {path}. Wait for it, or name another file") from None
     except OSError as error:
         # Some network file systems have no locks; data may still be made there.
         if error.errno not in (errno.ENOSYS, errno.ENOTSUP, errno.ENOLCK):

@@ -1,59 +1,28 @@
 """The table of the standard benchmarks: every model trains on every benchmark it accepts, in one loop."""
 
 import json
+import shutil
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
+from small_catalogue import SMALL
 
 from lrsa.cli.program import main
-from lrsa.data.making import case_rng
-from lrsa.data.writing import write_dataset
 from lrsa.errors import Failure, LrsaError
+from lrsa.experiments.cells import Cell, recorded
+from lrsa.experiments.study import Study
 from lrsa.experiments.table_page import write_table
-from lrsa.experiments.table_standard import chosen
+from lrsa.experiments.table_standard import STANDARD, chosen
 from lrsa.files import alone
 from lrsa.models.listing import list_models
 from lrsa.models.registry import get
 from lrsa.problems.catalogue import CATALOGUE
-from lrsa.problems.problem import Scale
 
-pytest_plugins = ["small_runs"]
-SMALL: dict[str, dict[str, Any]] = {
-    "darcy": {"resolution": 17, "stride": 1},
-    "elasticity": {"refinement": 1},
-    "airfoil": {"tolerance": 3e-2},
-    "pipe": {"elements": 8},
-    "navier-stokes": {"resolution": 17, "stride": 1, "frames": 11},
-    "plasticity": {"young": 12.5e3, "columns": 20, "rows": 6},
-}
-TINY = {"width": 16, "depth": 2, "heads": 2, "rank": 9}
+pytest_plugins = ["small_runs", "small_catalogue"]
 NO_FEATURES = {"elasticity", "airfoil", "pipe"}
 FAST = ("darcy", "elasticity")
-
-
-@pytest.fixture
-def tiny(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Every benchmark with its own solver, on few points: three training cases and a test case."""
-    monkeypatch.setattr("lrsa.experiments.table_standard.ROUNDS", 1)
-    for name, parameters in SMALL.items():
-        stride = 10 if name == "airfoil" else 1
-        scale = Scale(
-            "tiny",
-            3,
-            1,
-            "fast",
-            {"generated": stride, "official": stride},
-            model=TINY,
-            train={"epochs": 1, "batch_size": 2},
-        )
-        small = replace(CATALOGUE[name], fidelities={"fast": parameters}, scales={"demo": scale})
-        monkeypatch.setitem(CATALOGUE, name, small)
-        solver = small.solver_at("fast")
-        cases = [solver.sample(case_rng(name, 1, 0, "train", i)) for i in range(4)]
-        # Made here: the workers of `lrsa data make` have a catalogue of their own.
-        write_dataset(small.path("fast"), {"train": cases[:3], "test": cases[3:]}, small.schema("fast", 0))
 
 
 def inapplicable(benchmark: str) -> set[str]:
@@ -65,7 +34,7 @@ def inapplicable(benchmark: str) -> set[str]:
 
 
 def test_every_benchmark_has_a_small_form() -> None:
-    assert set(SMALL) == set(CATALOGUE)
+    assert set(SMALL) == set(STANDARD)
 
 
 @pytest.mark.usefixtures("tiny")
@@ -81,33 +50,101 @@ def test_every_model_trains_on_every_benchmark_it_accepts(benchmark: str, home: 
     assert set(refused) == inapplicable(benchmark)
     assert all((name in reason or "NORM" in reason) and " Use " in reason for name, reason in refused.items())
     measured = [cell for cell in cells if not cell["reason"]]
-    assert all(cell["relative_l2"] > 0 and cell["step"] > 0 for cell in measured)
-    assert {cell["model"]: cell["step"] for cell in measured}["lrsa"] == 1
+    assert all(cell["relative_l2"] > 0 and min(cell["step"].values()) > 0 for cell in measured)
+    (lrsa,) = (cell for cell in measured if cell["model"] == "lrsa")
+    assert lrsa["step"]["model"] == lrsa["step"]["lrsa"]
     page = (home / "out" / "table-standard-demo.md").read_text()
     assert "generated" in page
     assert all(f"{cell['relative_l2']:.4f}" in page for cell in measured)
 
 
+WORDS = ["reproduce", "table-standard", "--scale", "demo", "--out", "out"]
+
+
+def cells_of(home: Path, stem: str = "table-standard-demo") -> list[dict[str, Any]]:
+    return json.loads((home / "out" / f"{stem}.json").read_text())["cells"]
+
+
 @pytest.mark.usefixtures("tiny")
-def test_what_is_trained_is_not_trained_again(home: Path) -> None:
-    words = ["reproduce", "table-standard", "--scale", "demo", "--out", "out", "--only"]
-    assert main([*words, "lrsa:darcy"]) == 0
-    weights = home / "runs" / "reproduce" / "demo" / "darcy-lrsa" / "model.safetensors"
-    before = weights.stat().st_mtime_ns
-    assert main([*words, "lrsa:darcy,deeponet:darcy"]) == 0
-    assert weights.stat().st_mtime_ns == before
-    cells = json.loads((home / "out" / "table-standard-demo.json").read_text())["cells"]
-    assert [cell["model"] for cell in cells] == ["deeponet", "lrsa"]
+def test_what_is_recorded_is_not_trained_again(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    assert main([*WORDS, "--only", "lrsa:darcy"]) == 0
+    (before,) = cells_of(home)
+    shutil.rmtree(home / "runs")
+    with monkeypatch.context() as patched:
+        patched.setattr("lrsa.experiments.cells.train_run", refuse)
+        assert main([*WORDS, "--only", "lrsa:darcy"]) == 0
+    assert cells_of(home) == [before]
+    assert main([*WORDS, "--only", "deeponet:darcy"]) == 0
+    assert [cell["model"] for cell in cells_of(home)] == ["deeponet", "lrsa"]
     page = (home / "out" / "table-standard-demo.md").read_text()
     assert "Not trained yet: backbone-f-fno" in page
     assert "transolver-plus." in page
 
 
-@pytest.mark.parametrize(("threads", "words"), [(1, "on one thread"), (2, "on 2 threads")])
-def test_the_page_says_on_how_many_threads_it_was_made(tmp_path: Path, threads: int, words: str) -> None:
-    page = write_table(tmp_path, "demo", threads, [], {}).read_text()
-    assert f"--threads {threads}`" in page
-    assert words in page
+def refuse(run: Path) -> None:
+    raise AssertionError(f"{run} is trained again")
+
+
+@pytest.mark.usefixtures("tiny")
+def test_no_cell_is_filled_by_another_training(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Another recipe, source, seed, size or version of the data is another cell."""
+    assert main([*WORDS, "--only", "deeponet:darcy"]) == 0
+    folder = home / "out" / "cells"
+    job = Study("demo").job("deeponet", "darcy")
+    assert recorded(job, folder) is not None
+    others = [
+        replace(job, recipe="paper"),
+        replace(job, source="official"),
+        replace(job, matched=True),
+        replace(job, train={"seed": 1}),
+        replace(job, options={"width": 8}),
+    ]
+    assert len({job.key, *(other.key for other in others)}) == 1 + len(others)
+    assert all(recorded(other, folder) is None for other in others)
+    monkeypatch.setitem(CATALOGUE, "darcy", replace(CATALOGUE["darcy"], version=2))
+    assert recorded(job, folder) is None
+
+
+@pytest.mark.usefixtures("tiny")
+def test_a_default_that_changed_is_another_training(home: Path) -> None:
+    """The name of a record holds what differs from the defaults; the record holds everything."""
+    assert main([*WORDS, "--only", "deeponet:darcy"]) == 0
+    job = Study("demo").job("deeponet", "darcy")
+    path = home / "out" / "cells" / f"{job.key}.json"
+    record = json.loads(path.read_text())
+    record["configuration"]["train"]["clip"] = 7.0  # as if that had been the default then
+    path.write_text(json.dumps(record))
+    assert recorded(job, path.parent) is None
+    del record["configuration"]["train"]["clip"]  # as if there had been no such option
+    path.write_text(json.dumps(record))
+    assert recorded(job, path.parent) is not None
+
+
+@pytest.mark.usefixtures("tiny")
+def test_a_cell_that_another_process_trains_is_left_to_it(home: Path) -> None:
+    job = Study("demo").job("deeponet", "darcy")
+    with alone(home / "runs" / "reproduce" / f"{job.key}.cell"):
+        assert main([*WORDS, "--only", "deeponet:darcy"]) == 0
+    assert cells_of(home) == []
+
+
+@pytest.mark.usefixtures("tiny")
+def test_recipes_and_parameters_have_tables_of_their_own(home: Path) -> None:
+    words = [*WORDS, "--only", "lrsa:darcy,deeponet:darcy"]
+    assert main([*words, "--recipe", "paper"]) == 0
+    assert main([*words, "--matched"]) == 0
+    paper = cells_of(home, "table-standard-demo-paper-recipe")
+    assert ["--recipe paper" in cell["command"] for cell in paper] == [True, True]
+    matched = {c["model"]: c["parameters"] for c in cells_of(home, "table-standard-demo-matched")}
+    plain = {c["model"]: c["parameters"] for c in paper}
+    assert abs(matched["deeponet"] / matched["lrsa"] - 1) < abs(plain["deeponet"] / plain["lrsa"] - 1)
+    assert "Recipe: *paper*" in (home / "out" / "table-standard-demo-paper-recipe.md").read_text()
+    assert not (home / "out" / "table-standard-demo.json").exists()
+
+
+def test_the_page_says_on_how_many_threads_it_was_made(tmp_path: Path) -> None:
+    cell = Cell("lrsa", "darcy", {}, "", {}, threads=2, reason="none")
+    assert "one training on 2 threads" in write_table(tmp_path, Study("demo"), [cell]).read_text()
 
 
 @pytest.mark.usefixtures("tiny")
@@ -117,7 +154,7 @@ def test_data_that_another_process_makes_ends_the_study_and_is_no_reason_for_a_c
     path.unlink()
     with alone(path):
         assert main(words) == 2
-    assert not list(home.rglob("reason.txt"))
+    assert not list((home / "out").rglob("*.json"))
 
 
 @pytest.mark.usefixtures("tiny")
@@ -125,7 +162,7 @@ def test_a_run_that_diverges_is_a_reason(home: Path, monkeypatch: pytest.MonkeyP
     def diverge(run: Path) -> None:
         raise Failure("the loss became nan")
 
-    monkeypatch.setattr("lrsa.experiments.table_standard.train_run", diverge)
+    monkeypatch.setattr("lrsa.experiments.cells.train_run", diverge)
     words = ["reproduce", "table-standard", "--scale", "demo", "--out", "out", "--only", "lrsa:darcy"]
     assert main(words) == 0
     (cell,) = json.loads((home / "out" / "table-standard-demo.json").read_text())["cells"]
@@ -144,4 +181,4 @@ def test_pairs_are_chosen_by_model_by_benchmark_or_both() -> None:
     assert chosen("lrsa:darcy") == [("lrsa", "darcy")]
     assert chosen("lrsa:darcy,lrsa:darcy") == [("lrsa", "darcy")]
     assert chosen(":darcy") == [(model, "darcy") for model in list_models()]
-    assert {benchmark for _, benchmark in chosen("fno:")} == set(CATALOGUE)
+    assert {benchmark for _, benchmark in chosen("fno:")} == set(STANDARD)

@@ -1,9 +1,11 @@
 """The time budget: its arithmetic with a fake clock, and that a run keeps what was settled."""
 
+from dataclasses import replace
 from itertools import count
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -60,6 +62,30 @@ def test_minutes_settle_the_epochs_once(
     assert (config.train.epochs, config.train.steps, config.train.minutes) == (17, None, 2)
     monkeypatch.setattr(Pace, "of", lambda trainer: pytest.fail("measured again"))
     assert train_run(run).epoch == 17
+
+
+@pytest.mark.parametrize(
+    ("typed", "epochs"),
+    [({}, 85), ({"epochs": 3}, 3), ({"epochs": 3, "minutes": 60}, 3), ({"minutes": 60}, 514)],
+)
+def test_own_data_gets_ten_minutes_unless_epochs_or_minutes_are_typed(
+    data: Path, monkeypatch: pytest.MonkeyPatch, typed: dict[str, Any], epochs: int
+) -> None:
+    monkeypatch.setattr(Pace, "of", lambda trainer: Pace(2.0, 1.0))
+    run = prepare(str(data), "lrsa", options=OPTIONS, train={"batch_size": 4, **typed})
+    assert RunConfig.load(run).train.epochs == epochs
+
+
+def test_own_data_of_a_moment_stops_at_so_many_epochs(data: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(Pace, "of", lambda trainer: Pace(1e-4, 0.0))
+    assert RunConfig.load(prepare(str(data), "lrsa", options=OPTIONS, train={})).train.epochs == 500
+
+
+def test_the_axes_of_a_long_domain_are_normalised_each_by_itself() -> None:
+    for stretch, how in ((1, "box"), (11, "axis")):
+        cases = [replace(c, x=c.x * np.array([stretch, 1], np.float32)) for c in grid_cases(3)]
+        run = prepare(str(write(Path(f"{how}.h5"), cases)), "lrsa", options=OPTIONS, train={"epochs": 1})
+        assert RunConfig.load(run).train.coordinates == how
 
 
 def test_where_not_one_epoch_fits_some_of_the_cases_are_seen(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -1,6 +1,7 @@
 """Training on moved cases: reproducible, resumable, and never at validation."""
 
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -10,7 +11,6 @@ import torch
 from small import assert_bit_equal, differ, frames, grid_cases, quick, ragged_cases, refusal, weights, write
 
 import lrsa
-from lrsa.errors import LrsaError
 from lrsa.pointset import PointSet
 from lrsa.training.config import RunConfig
 from lrsa.training.fit import prepare, train_run, trainer_of
@@ -19,6 +19,7 @@ from lrsa.training.loop import Trainer
 pytest_plugins = ["small_runs"]
 pytestmark = pytest.mark.usefixtures("home")
 SIZES = {"width": 16, "depth": 1, "heads": 2, "rank": 8}
+GRAPH = {"width": 8, "depth": 1}
 
 
 def trainer(data: Path, **settings: Any) -> Trainer:
@@ -106,14 +107,16 @@ def test_mirrored_clouds_are_trained_on(home: Path) -> None:
     assert RunConfig.load(Path("run")).train.symmetry == "mirror-x,mirror-y@0.5"
 
 
-def test_a_model_that_needs_the_mesh_takes_only_symmetries_that_leave_the_points(
-    data: Path, home: Path
-) -> None:
-    sizes = {"width": 8, "depth": 1}
-    lrsa.fit(data, "mesh-graph-net", out="run", epochs=1, symmetry="square", options=sizes)
-    with pytest.raises(LrsaError, match=r"--train.symmetry moves the points, and the model needs edges"):
-        lrsa.fit(data, "mesh-graph-net", out="other", epochs=1, symmetry="mirror-x@0", options=sizes)
-    assert not Path("other").exists()
+def test_a_mirrored_cloud_has_the_same_graph(home: Path) -> None:
+    """Edges are found anew for the moved points, and a mirror keeps distances."""
+    data = write(home / "cloud.h5", ragged_cases(6))
+    run = lrsa.fit(data, "mesh-graph-net", out="run", epochs=1, symmetry="mirror-x@0", options=GRAPH)
+    case = lrsa.open_dataset(str(data), "train")[0]
+    mirrored = replace(case, x=case.x * np.array([-1, 1], np.float32))
+    ours, theirs = (run.collate([c]).context.edges for c in (case, mirrored))
+    assert ours is not None
+    assert theirs is not None
+    assert set(map(tuple, ours.T.tolist())) == set(map(tuple, theirs.T.tolist()))
 
 
 def test_an_unknown_symmetry_is_refused_before_there_is_a_run(

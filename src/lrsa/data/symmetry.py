@@ -156,15 +156,6 @@ class Symmetry:
         """The whole group."""
         return [Chain(chosen) for chosen in itertools.product(*self.factors(case))]
 
-    def check(self, case: PointSet, fixed: bool) -> None:
-        """Refuse a case that lacks what the group needs, or whose points move where they must be `fixed`."""
-        for factor in self.factors(case):
-            if fixed and factor[-1](case).x is not case.x:
-                raise LrsaError(
-                    "--train.symmetry moves the points, and the model needs edges or eigenfunctions of the"
-                    " mesh, once per geometry. Leave it out, or use --model lrsa"
-                )
-
 
 def _check_fields(word: Word, case: PointSet) -> None:
     known = [name for names in channels(case).values() for name in names]

@@ -23,6 +23,8 @@ SMALL: Mapping[str, Any] = {"width": 64, "depth": 4, "heads": 4, "rank": 32, "ff
 """The model of the small scales."""
 LOCAL: Mapping[str, Any] = {**SMALL, "local": "depthwise"}
 """The same on grids."""
+SHORT: Mapping[str, Any] = {"batch_size": 4, "max_lr": 2e-3, "validation": 0.0}
+"""The training of the small scales: all training cases and the last epoch, as at the scale of the paper."""
 
 
 class Solver(Protocol):

@@ -114,7 +114,8 @@ def predict_at(surrogate: Surrogate, case: PointSet, query: PointSet) -> np.ndar
         x, f, _ = surrogate.normalise(asked.x, asked.f, context)
         parts = [slice(start, start + WHOLE) for start in range(0, x.shape[1], WHOLE)]
         decoded = [model.decode(state, x[:, p], None if f is None else f[:, p]) for p in parts]
-        frames.append(finite(surrogate.normaliser.targets(torch.cat(decoded, dim=1))[0]).cpu().numpy())
+        u = surrogate.normaliser.targets(torch.cat(decoded, dim=1), asked.f)
+        frames.append(finite(u[0]).cpu().numpy())
     return np.stack(frames) if batch.times is not None else frames[0]
 
 

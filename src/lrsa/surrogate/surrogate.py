@@ -68,13 +68,14 @@ class Surrogate(nn.Module):
         """x (B, N, p), f (B, N, c) -> u (B, N, o), in physical units."""
         inputs = self.normalise(x, f, context or Context())
         u = self.model(*inputs) if self.chunk is None else stream(self.model, *inputs, self.chunk)
-        return self.normaliser.targets(u)
+        return self.normaliser.targets(u, f)
 
     def normalise(
         self, x: Tensor, f: Tensor | None, context: Context
     ) -> tuple[Tensor, Tensor | None, Context]:
         """What the model sees: all of it normalised, and the features side by side."""
-        parts = [] if f is None else [self.normaliser.features(f)]
+        known = self.normaliser.features(x, f)
+        parts = [] if known is None else [known]
         needs = needs_of(self.model)
         if context.globals is not None:
             g = self.normaliser.parameters_of_case(context.globals)
@@ -179,7 +180,7 @@ class Surrogate(nn.Module):
         f = None if f is None else f.to(device)
         if x.shape[1] <= WHOLE or not streams(self.model):
             return finite(self(x, f, context))
-        return finite(self.normaliser.targets(stream(self.model, *self.normalise(x, f, context))))
+        return finite(self.normaliser.targets(stream(self.model, *self.normalise(x, f, context)), f))
 
     def check(self, x: Tensor, f: Tensor | None, context: Context | None = None) -> None:
         """Refuse points that do not fit, saying what differs."""

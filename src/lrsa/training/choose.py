@@ -1,7 +1,7 @@
 """Which options a run has before the user changes any: of a benchmark's scale, or chosen by the data."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
@@ -12,10 +12,14 @@ from lrsa.models.presets import PRESETS
 from lrsa.models.registry import DATA_ARGUMENTS, SIZES, get, model_options
 from lrsa.problems.problem import Problem, Scale
 from lrsa.training.config import TrainConfig
+from lrsa.training.recipes import Recipe, settings_of
 
-STEPS = 6000
-"""Training steps that a user's own data gets, within the bounds of EPOCHS."""
-EPOCHS = (20, 500)
+MINUTES, EPOCHS = 10, 500
+"""What a user's own data gets, whichever is less."""
+UNBOUNDED = 10**6
+"""Epochs, where minutes alone decide."""
+LONG = 4
+"""A domain whose sides differ more is long: each of its axes is normalised by itself."""
 
 
 @dataclass(frozen=True)
@@ -25,6 +29,21 @@ class Choice:
     model: Mapping[str, Any] = field(default_factory=dict)
     train: Mapping[str, Any] = field(default_factory=dict)
     why: str = ""
+
+
+def settled(
+    choice: Choice, recipe: Recipe, options: Mapping[str, Any], train: Mapping[str, Any]
+) -> tuple[dict[str, Any], TrainConfig]:
+    """What a run is made of: the choice, over it the recipe, over both what was typed.
+
+    Of epochs and minutes, what was typed stands alone.
+    """
+    chosen = dict(choice.train)
+    if "epochs" in train:
+        chosen.pop("minutes", None)
+    elif "minutes" in train:
+        chosen["epochs"] = UNBOUNDED
+    return {**choice.model, **options}, replace(TrainConfig(), **{**chosen, **settings_of(recipe), **train})
 
 
 def for_problem(problem: Problem, scale: Scale, model: str) -> Choice:
@@ -72,9 +91,12 @@ def for_data(data: Dataset, model: str) -> Choice:
     if data.grid is not None and len(data.grid) == 2:
         options["local"] = "depthwise"
     batch = 4 if n <= 5000 else 2 if n <= 20000 else 1
-    epochs = int(np.clip(round(STEPS * batch / cases), *EPOCHS))
     options = {k: v for k, v in options.items() if k in model_options(model)}
-    settings = {"batch_size": batch, "epochs": epochs}
+    settings: dict[str, Any] = {"batch_size": batch, "minutes": MINUTES, "epochs": EPOCHS}
+    sides = np.ptp(data[0].x.astype(float), axis=0)
+    sides = sides[sides > 0]
+    if len(sides) and sides.max() > LONG * sides.min():
+        settings["coordinates"] = "axis"
     size = f"{points[0]}" if points[0] == points[-1] else f"{points[0]} to {points[-1]}"
     why = f"{cases} training cases of {size} points in {data[0].x.shape[1]} coordinates"
     return Choice(options, settings, why)

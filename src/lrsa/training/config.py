@@ -32,8 +32,8 @@ class TrainConfig:
     epochs: int = 100
     """Passes over the training cases."""
     minutes: float | None = None
-    """Instead of epochs, the time that the training may take: as many steps as fit into it, by the measured
-    first ones, fixed before the training begins."""
+    """The time that the training may take: as many epochs as fit into it, by the measured first steps, fixed
+    before the training begins; with epochs given too, no more than those."""
     steps: int | None = None
     """Steps of an epoch, where it is not to see all cases."""
     batch_size: int = 4
@@ -71,7 +71,13 @@ class TrainConfig:
     compile: bool = False
     """Compile the repeated layers, which takes minutes at the first step; meant for GPUs."""
     coordinates: Coordinates = "box"
-    """Normalisation of coordinates: one map for all axes (box), each by its deviation (axis), none (raw)."""
+    """Normalisation of coordinates: one map for all axes (box), each by its deviation (axis), none (raw), or
+    the logarithm of the distance from where the points are dense (log), for small bodies in large domains."""
+    deviations: bool = False
+    """Show the model how far each node lies from its mean place, in units of its own deviation: for meshes of
+    one topology whose nodes move little from case to case."""
+    change: bool = False
+    """Learn the change from frame to frame instead of the next frame (autoregressive data)."""
     symmetry: str = ""
     """Exact symmetries, such as square or mirror-y: each epoch moves each case by one of them, at random."""
     seed: int = 0

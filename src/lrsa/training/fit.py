@@ -33,10 +33,10 @@ from lrsa.problems.problem import Problem, Scale, Source
 from lrsa.surrogate.surrogate import Surrogate, load
 from lrsa.training.budget import TIMED, WARM, Pace, duration
 from lrsa.training.checkpoint import Standing
-from lrsa.training.choose import for_data, for_problem
+from lrsa.training.choose import Choice, for_data, for_problem, settled
 from lrsa.training.config import DataConfig, RunConfig, TrainConfig, check_new, option_names, versions
 from lrsa.training.loop import Trainer, case_loss
-from lrsa.training.recipes import Recipe, default_recipe, settings_of
+from lrsa.training.recipes import Recipe, default_recipe
 from lrsa.training.repeated_layers import compile_blocks, recompute_blocks, repeated
 from lrsa.training.survey import Survey, normaliser_of, split_cases
 
@@ -115,54 +115,63 @@ def prepare(
     check_threads(threads)
     run = out or Path("runs") / f"{Path(data).stem}-{model}"
     check_new(run)
-    problem = None if is_path(data) else get(data)
-    chosen = problem.scale(scale or "cpu") if problem else None
-    if problem is None and scale:
-        raise LrsaError(f"--scale belongs to the benchmarks of the catalogue; {data} is a file")
-    if problem is None and source == "official":
-        raise LrsaError(f"--source belongs to the benchmarks of the catalogue; {data} is a file")
-    recipe = recipe or default_recipe((scale or "cpu") if problem else None)
-    replace(
-        TrainConfig(), **{**settings_of(recipe), **train}
-    )  # refused before the data is made, which takes long
-    check_sizes(options)
-    seen = DataConfig(str(Path(data).resolve()))
-    if problem and chosen:
-        path = data_for_scale(problem, chosen, source).resolve()
-        seen = DataConfig(str(path), chosen.samples, chosen.test, chosen.stride[source])
-    cases = Dataset(Path(seen.path), "train")
-    choose = partial(for_problem, problem, chosen) if problem and chosen else partial(for_data, cases)
-    choice = choose(model)
-    config = RunConfig(
-        data=seen,
-        schema=cases.schema,
-        model=model,
-        options={**choice.model, **options},
-        train=replace(TrainConfig(), **{**choice.train, **settings_of(recipe), **train}),
-        recipe=recipe,
-        scale=(scale or "cpu") if problem else None,
+    config, survey, choice = configured(data, model, source, scale, recipe, options, train, matched)
+    config = replace(
+        config,
         init=None if init is None else str(Path(init).resolve()),
         device=device,
         threads=threads,
         command=_command(),
         versions=versions(),
     )
-    if "u" not in cases:
-        raise LrsaError(f"{seen.path} has no targets to learn")
-    survey = Survey.of(config)
-    config = replace(_with_dimensions(config, survey.normaliser), weighted=survey.weighted)
-    if matched:
-        config = _matched(config, choose("lrsa").model, survey.normaliser)
     _check_first_step(surrogate_of(config, survey.normaliser), config)
     config, estimate = _within_budget(run, config, survey.normaliser)
-    settled = {**config.options, **vars(config.train)}
-    shown = ", ".join(f"{k} {settled[k]}" for k in (*choice.model, *choice.train))
-    shown = f"{shown}; recipe {recipe}"
-    console.print(f"{data}: {choice.why}: {shown}")
+    now = {**config.options, **vars(config.train)}
+    shown = ", ".join(f"{k} {now[k]}" for k in (*choice.model, *choice.train))
+    console.print(f"{data}: {choice.why}: {shown}; recipe {config.recipe}")
     console.print(estimate)
     config.begin(run)
     survey.save(run)
     return run
+
+
+def configured(
+    data: str,
+    model: str,
+    source: Source,
+    scale: str | None,
+    recipe: Recipe | None,
+    options: Mapping[str, Any],
+    train: Mapping[str, Any],
+    matched: bool,
+) -> tuple[RunConfig, Survey, Choice]:
+    """What decides the outcome of a run, what its cases told, and why it was chosen; data is made."""
+    problem = None if is_path(data) else get(data)
+    for name, given in (("scale", scale), ("source", source == "official")):
+        if problem is None and given:
+            raise LrsaError(f"--{name} belongs to the benchmarks of the catalogue; {data} is a file")
+    chosen = problem.scale(scale or "cpu") if problem else None
+    recipe = recipe or default_recipe((scale or "cpu") if problem else None)
+    settled(Choice(), recipe, options, train)  # refused before the data is made, which takes long
+    check_sizes(options)
+    seen = DataConfig(str(Path(data).resolve()))
+    if problem and chosen:
+        path = data_for_scale(problem, chosen, source).resolve()
+        seen = DataConfig(str(path), chosen.samples, chosen.test, chosen.stride[source])
+    cases = Dataset(Path(seen.path), "train")
+    if "u" not in cases:
+        raise LrsaError(f"{seen.path} has no targets to learn")
+    choose = partial(for_problem, problem, chosen) if problem and chosen else partial(for_data, cases)
+    choice = choose(model)
+    every, training = settled(choice, recipe, options, train)
+    config = RunConfig(
+        seen, cases.schema, model, every, training, recipe=recipe, scale=(scale or "cpu") if problem else None
+    )
+    survey = Survey.of(config)
+    config = replace(_with_dimensions(config, survey.normaliser), weighted=survey.weighted)
+    if matched:
+        config = _matched(config, choose("lrsa").model, survey.normaliser)
+    return config, survey, choice
 
 
 def train_run(run: Path) -> Standing:
@@ -238,7 +247,8 @@ def _within_budget(run: Path, config: RunConfig, normaliser: Normaliser) -> tupl
     trial = trainer_of(run, replace(config, train=replace(config.train, epochs=WARM + TIMED)), normaliser)
     pace, minutes, epochs, steps = Pace.of(trial), config.train.minutes, config.train.epochs, trial.steps
     if minutes is not None:
-        epochs, steps = pace.within(minutes, trial.steps)
+        within, steps = pace.within(minutes, trial.steps)
+        epochs = min(epochs, within)
         cut = steps if steps < trial.steps else config.train.steps
         config = replace(config, train=replace(config.train, epochs=epochs, steps=cut))
     total = pace.seconds(epochs, steps)
@@ -254,7 +264,7 @@ def _with_dimensions(config: RunConfig, normaliser: Normaliser) -> RunConfig:
     if conditioned and "time" in model_options(config.model):
         options.setdefault("time", True)
     options |= {"coord_dim": len(normaliser.x_axes), "out_features": len(normaliser.u_shift)}
-    features, g = len(normaliser.f_shift), len(normaliser.g_shift)
+    features, g = normaliser.features_per_point, len(normaliser.g_shift)
     # What the model takes from the context is no feature of its points.
     needs = needs_of(create_model(config.model, **options, in_features=features + g + int(conditioned)))
     features += (0 if needs.globals else g) + int(conditioned and not needs.time)
@@ -299,7 +309,7 @@ def _check_first_step(surrogate: Surrogate, config: RunConfig) -> None:
     first = [how.example(case, 0) for case in cases if how.examples(case)]
     collator = Collator.of(surrogate.model, config.train.weights)
     symmetry = Symmetry.of(config.train.symmetry, training)
-    symmetry.check(first[0], fixed=collator.needs.geometry)
+    symmetry.factors(first[0])  # refused where the case lacks what the group needs
     batch = collator(first)
     targets = labels(config.schema.names.targets, len(surrogate.normaliser.u_scale))
     metrics_of(config.train.metrics, targets, training[0], quantities_of(config.schema.name))

@@ -3,7 +3,7 @@
 from pathlib import Path
 from typing import Any
 
-from lrsa.problems.problem import LOCAL, Official, Problem, Scale, Solver, Splits
+from lrsa.problems.problem import LOCAL, SHORT, Official, Problem, Scale, Solver, Splits
 
 
 def _solver(**parameters: Any) -> Solver:
@@ -18,6 +18,8 @@ def _read(folder: Path, stride: int) -> Splits:
     return read_darcy(folder, stride)
 
 
+SYMMETRY = "square"
+
 PROBLEM = Problem(
     name="darcy",
     about="Darcy flow on the unit square: permeability -> pressure, 85 x 85 points",
@@ -29,7 +31,7 @@ PROBLEM = Problem(
     samples=1000,
     test=200,
     paper_error=0.0043,
-    symmetry="square",
+    symmetry=SYMMETRY,
     scales={
         "demo": Scale(
             about="500 cases of 22 x 22 points, solved on 85 x 85; width 64, depth 4, rank 32, depthwise",
@@ -37,7 +39,7 @@ PROBLEM = Problem(
             test=100,
             fidelity="fast",
             model=LOCAL,
-            train={"epochs": 12, "max_lr": 2e-3, "batch_size": 4, "gradient_weight": 0.1},
+            train={**SHORT, "epochs": 16, "gradient_weight": 0.1, "symmetry": SYMMETRY},
             stride={"generated": 1, "official": 4},
         ),
         "cpu": Scale(
@@ -46,7 +48,7 @@ PROBLEM = Problem(
             test=200,
             stride={"generated": 2, "official": 2},
             model=LOCAL,
-            train={"epochs": 16, "max_lr": 2e-3, "batch_size": 4, "gradient_weight": 0.1},
+            train={**SHORT, "epochs": 20, "gradient_weight": 0.1, "symmetry": SYMMETRY},
         ),
         "paper": Scale(
             about="1000 cases of 85 x 85 points, the published configuration",

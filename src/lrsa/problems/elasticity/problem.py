@@ -3,7 +3,7 @@
 from pathlib import Path
 from typing import Any
 
-from lrsa.problems.problem import SMALL, Official, Problem, Scale, Solver, Splits
+from lrsa.problems.problem import SHORT, SMALL, Official, Problem, Scale, Solver, Splits
 
 
 def _solver(**parameters: Any) -> Solver:
@@ -18,6 +18,9 @@ def _read(folder: Path, stride: int) -> Splits:
     return read_elasticity(folder, stride)
 
 
+SYMMETRY = "mirror-x@0.5"
+"""The pull is upwards, the clamp below."""
+
 PROBLEM = Problem(
     name="elasticity",
     about="Stretched rubber cell with a random hole: its shape -> von Mises stress, 972 points",
@@ -26,22 +29,22 @@ PROBLEM = Problem(
     samples=1000,
     test=200,
     paper_error=0.0033,
-    symmetry="mirror-x@0.5",  # the pull is upwards, the clamp below
+    symmetry=SYMMETRY,
     scales={
         "demo": Scale(
-            about="500 cases of 972 points; width 64, depth 4, rank 32",
+            about="500 cases of 972 points; width 64, depth 4, rank 32, 8 frequencies",
             samples=500,
             test=100,
             fidelity="fast",
-            model=SMALL,
-            train={"epochs": 15, "max_lr": 2e-3, "batch_size": 4, "weights": False},
+            model={**SMALL, "frequencies": 8},
+            train={**SHORT, "epochs": 15, "weights": False, "symmetry": SYMMETRY},
         ),
         "cpu": Scale(
-            about="1000 cases of 972 points; width 64, depth 4, rank 32",
+            about="1000 cases of 972 points; width 64, depth 4, rank 32, 8 frequencies",
             samples=1000,
             test=200,
-            model=SMALL,
-            train={"epochs": 20, "max_lr": 2e-3, "batch_size": 4, "weights": False},
+            model={**SMALL, "frequencies": 8},
+            train={**SHORT, "epochs": 40, "weights": False, "symmetry": SYMMETRY},
         ),
         "paper": Scale(
             about="1000 cases of 972 points, the published configuration",

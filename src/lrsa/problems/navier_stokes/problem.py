@@ -3,7 +3,7 @@
 from pathlib import Path
 from typing import Any
 
-from lrsa.problems.problem import LOCAL, Official, Problem, Scale, Solver, Splits
+from lrsa.problems.problem import LOCAL, SHORT, Official, Problem, Scale, Solver, Splits
 
 
 def _solver(**parameters: Any) -> Solver:
@@ -18,6 +18,8 @@ def _read(folder: Path, stride: int) -> Splits:
     return read_navier_stokes(folder, stride)
 
 
+SYMMETRY = "torus-wave:w"
+
 PROBLEM = Problem(
     name="navier-stokes",
     about="Forced flow on a torus, viscosity 1e-5: ten frames of vorticity -> ten more, 64 x 64 points",
@@ -29,26 +31,26 @@ PROBLEM = Problem(
     samples=1000,
     test=200,
     paper_error=0.0484,
-    symmetry="torus-wave:w",
+    symmetry=SYMMETRY,
     protocol="autoregressive",
     scales={
         "demo": Scale(
-            about="60 cases of 32 x 32 points, solved on 128²; width 64, depth 4, rank 32, depthwise",
-            samples=60,
+            about="100 cases of 32 x 32 points, solved on 128²; width 64, depth 4, rank 32, depthwise",
+            samples=100,
             test=20,
             fidelity="fast",
             stride={"generated": 2, "official": 2},
             model=LOCAL,
-            train={"epochs": 25, "max_lr": 2e-3, "batch_size": 1, "weights": False},
+            train={**SHORT, "epochs": 15, "batch_size": 1, "weights": False, "symmetry": SYMMETRY},
         ),
         "cpu": Scale(
-            about="200 cases of 32 x 32 points, solved on 128²; model as in demo",
-            samples=200,
+            about="400 cases of 32 x 32 points, solved on 128²; model as in demo",
+            samples=400,
             test=40,
             fidelity="fast",
             stride={"generated": 2, "official": 2},
             model=LOCAL,
-            train={"epochs": 10, "max_lr": 2e-3, "batch_size": 1, "weights": False},
+            train={**SHORT, "epochs": 10, "batch_size": 1, "weights": False, "symmetry": SYMMETRY},
         ),
         "paper": Scale(
             about="1000 cases of 64 x 64 points, the published configuration",

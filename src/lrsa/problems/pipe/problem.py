@@ -3,7 +3,7 @@
 from pathlib import Path
 from typing import Any
 
-from lrsa.problems.problem import LOCAL, Official, Problem, Scale, Solver, Splits
+from lrsa.problems.problem import LOCAL, SHORT, Official, Problem, Scale, Solver, Splits
 
 
 def _solver(**parameters: Any) -> Solver:
@@ -18,6 +18,10 @@ def _read(folder: Path, stride: int) -> Splits:
     return read_pipe(folder, stride)
 
 
+SYMMETRY = "mirror-y@0"
+"""Of u_x, which keeps its sign."""
+BENT = {**SHORT, "weights": False, "coordinates": "axis", "symmetry": SYMMETRY}
+
 PROBLEM = Problem(
     name="pipe",
     about="Steady flow through bent pipes: grid -> velocity along x, 129 x 129 points",
@@ -26,7 +30,7 @@ PROBLEM = Problem(
     samples=1000,
     test=200,
     paper_error=0.0023,
-    symmetry="mirror-y@0",  # of u_x, which keeps its sign
+    symmetry=SYMMETRY,
     scales={
         "demo": Scale(
             about="200 cases of 17 x 17 points, solved on 65 x 65; width 64, depth 4, rank 32, depthwise",
@@ -35,13 +39,7 @@ PROBLEM = Problem(
             fidelity="fast",
             stride={"generated": 4, "official": 8},
             model=LOCAL,
-            train={
-                "epochs": 40,
-                "max_lr": 2e-3,
-                "batch_size": 4,
-                "weights": False,
-                "coordinates": "axis",
-            },
+            train={**BENT, "epochs": 40},
         ),
         "cpu": Scale(
             about="500 cases of 33 x 33 points, solved on 129 x 129; model as in demo",
@@ -49,13 +47,7 @@ PROBLEM = Problem(
             test=100,
             stride={"generated": 4, "official": 4},
             model=LOCAL,
-            train={
-                "epochs": 25,
-                "max_lr": 2e-3,
-                "batch_size": 4,
-                "weights": False,
-                "coordinates": "axis",
-            },
+            train={**BENT, "epochs": 40},
         ),
         "paper": Scale(
             about="1000 cases of 129 x 129 points, the published configuration",

@@ -3,7 +3,7 @@
 from pathlib import Path
 from typing import Any
 
-from lrsa.problems.problem import LOCAL, Official, Problem, Scale, Solver, Splits
+from lrsa.problems.problem import LOCAL, SHORT, Official, Problem, Scale, Solver, Splits
 
 
 def _solver(**parameters: Any) -> Solver:
@@ -18,6 +18,9 @@ def _read(folder: Path, stride: int) -> Splits:
     return read_plasticity(folder, stride)
 
 
+SYMMETRY = "mirror-x@-24.65:u_x:@x_t"
+"""About the middle of the block."""
+
 PROBLEM = Problem(
     name="plasticity",
     about="Forging with a random die: its shape and a time -> places and displacements, 101 x 31 points",
@@ -30,7 +33,7 @@ PROBLEM = Problem(
     samples=900,
     test=80,
     paper_error=0.0005,
-    symmetry="mirror-x@-24.65:u_x:@x_t",  # about the middle of the block
+    symmetry=SYMMETRY,
     protocol="time-conditioned",
     scales={
         "demo": Scale(
@@ -40,7 +43,7 @@ PROBLEM = Problem(
             fidelity="coarse",
             stride={"generated": 2, "official": 4},
             model=LOCAL,
-            train={"epochs": 6, "max_lr": 2e-3, "batch_size": 4, "weights": False},
+            train={**SHORT, "epochs": 6, "weights": False, "symmetry": SYMMETRY},
         ),
         "cpu": Scale(
             about="200 cases of 51 x 16 points, solved on 101 x 31 with E/16; model as in demo",
@@ -49,7 +52,7 @@ PROBLEM = Problem(
             fidelity="fast",
             stride={"generated": 2, "official": 2},
             model=LOCAL,
-            train={"epochs": 5, "max_lr": 2e-3, "batch_size": 4, "weights": False},
+            train={**SHORT, "epochs": 8, "weights": False, "symmetry": SYMMETRY},
         ),
         "paper": Scale(
             about="900 cases of 101 x 31 points, the published configuration",

@@ -1,0 +1,231 @@
+"""Cells of tables: trainings of benchmarks, each kept as a record of what decided it and of what came out.
+
+A record is found by the resolved configuration of its training: problem, source, version and parameters of
+the data, cases, every option of the model and of the training, recipe. What is recorded is never trained
+again, for whatever table, and no other training takes its place.
+"""
+
+import hashlib
+import json
+import time
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, field, replace
+from pathlib import Path
+from typing import Any
+
+from lrsa.console import console
+from lrsa.data.normalise import Normaliser
+from lrsa.errors import Failure, LrsaError
+from lrsa.evaluation.evaluate import evaluate
+from lrsa.files import Busy, alone, atomic
+from lrsa.models.matching import parameter_count
+from lrsa.models.registry import model_options
+from lrsa.problems.catalogue import get
+from lrsa.problems.problem import Source
+from lrsa.training.checkpoint import STATE, load_standing
+from lrsa.training.choose import for_problem, settled
+from lrsa.training.config import RunConfig, TrainConfig, versions
+from lrsa.training.fit import configured, prepare, train_run, trainer_of
+from lrsa.training.loop import Trainer
+from lrsa.training.recipes import Recipe
+from lrsa.training.survey import normaliser_of
+
+ROUNDS = 5
+"""In which LRSA and another model take turns; the fastest step of each counts."""
+
+
+@dataclass(frozen=True)
+class Job:
+    """One training of a study, as it would be typed."""
+
+    problem: str
+    model: str
+    scale: str
+    source: Source = "generated"
+    recipe: Recipe = "ours"
+    matched: bool = False
+    options: Mapping[str, Any] = field(default_factory=dict)
+    train: Mapping[str, Any] = field(default_factory=dict)
+
+    def configuration(self) -> dict[str, Any]:
+        """All that decides the outcome."""
+        problem = get(self.problem)
+        scale = problem.scale(self.scale)
+        choice = for_problem(problem, scale, self.model)
+        options, train = settled(choice, self.recipe, self.options, self.train)
+        origin = problem.schema(scale.fidelity, 0).origin().provenance if self.source == "generated" else {}
+        made = {
+            "problem": self.problem,
+            "source": self.source,
+            "data": origin,
+            "cases": [scale.samples, scale.test, scale.stride[self.source]],
+            "model": self.model,
+            "options": {**self._default_options(), **options},
+            "train": asdict(train),
+            "recipe": self.recipe,
+            "matched": self.matched,
+        }
+        return json.loads(json.dumps(made))
+
+    @property
+    def key(self) -> str:
+        """The name of its record: of what differs from the defaults, so that a new option changes none."""
+        made = self.configuration()
+        for name, default in (("options", self._default_options()), ("train", asdict(TrainConfig()))):
+            made[name] = {k: v for k, v in made[name].items() if k not in default or v != default[k]}
+        content = json.dumps(made, sort_keys=True)
+        return f"{self.problem}-{self.model}-{hashlib.sha256(content.encode()).hexdigest()[:12]}"
+
+    def decides(self, configuration: Mapping[str, Any]) -> bool:
+        """Whether this is what was trained; an option that was not there yet is as it is by default."""
+        made = self.configuration()
+        for name in ("options", "train"):
+            made[name] = {k: v for k, v in made[name].items() if k in configuration[name]}
+        return made == configuration
+
+    def _default_options(self) -> dict[str, Any]:
+        options = model_options(self.model).items()
+        return {name: option.default for name, option in options if option.default is not option.empty}
+
+    def typed(self) -> str:
+        """The command that trains it."""
+        words = [f"lrsa train {self.problem} --model {self.model} --scale {self.scale}"]
+        words += [f"--source {self.source}"] if self.source == "official" else []
+        words += [f"--recipe {self.recipe}", *(["--matched"] if self.matched else [])]
+        for prefix, given in (("model", self.options), ("train", self.train)):
+            words += [f"--{prefix}.{name.replace('_', '-')} {value}" for name, value in given.items()]
+        return " ".join(words)
+
+
+@dataclass(frozen=True)
+class Cell:
+    """What came out of a job; what is None was not measured, and `reason` says why."""
+
+    model: str
+    problem: str
+    configuration: Mapping[str, Any]
+    command: str
+    versions: Mapping[str, str]
+    threads: int
+    parameters: int | None = None
+    relative_l2: float | None = None
+    """Of the test cases."""
+    validation: float | None = None
+    """Of those held out of the training cases, if any were."""
+    nulls: Mapping[str, float] | None = None
+    steps: int | None = None
+    step: Mapping[str, float] | None = None
+    """Seconds of a training step of the model and of LRSA on the same cases, the two taking turns."""
+    waiting: float | None = None
+    """Share of the training steps that was spent waiting for data."""
+    reason: str = ""
+
+    @property
+    def ratio(self) -> float | None:
+        """Time of a step, LRSA's = 1."""
+        return None if self.step is None else self.step["model"] / self.step["lrsa"]
+
+
+def recorded(job: Job, folder: Path) -> Cell | None:
+    """The record of this job, if there is one."""
+    path = folder / f"{job.key}.json"
+    if not path.exists():
+        return None
+    try:
+        cell = Cell(**json.loads(path.read_text()))
+    except (ValueError, TypeError) as error:
+        raise LrsaError(f"{path} is damaged: remove it, and the cell is trained again") from error
+    return cell if job.decides(cell.configuration) else None
+
+
+def finish(job: Job, folder: Path, runs: Path, threads: int) -> Cell | None:
+    """The cell of this job: recorded, or trained, evaluated and recorded now; None while another does that.
+
+    The data is there already: what is refused before the first step, or diverges, will be so again, and is
+    recorded as such. Anything else ends the study, which can go on.
+    """
+    if (cell := recorded(job, folder)) is not None:
+        return cell
+    run = runs / job.key
+    try:
+        with alone(run.with_name(f"{run.name}.cell")):
+            return recorded(job, folder) or _record(_trained(job, run, threads), job, folder)
+    except Busy:
+        return None
+
+
+def _record(cell: Cell, job: Job, folder: Path) -> Cell:
+    with atomic(folder / f"{job.key}.json") as temporary:
+        temporary.write_text(json.dumps(asdict(cell), indent=1) + "\n")
+    return cell
+
+
+def _trained(job: Job, run: Path, threads: int) -> Cell:
+    about = (job.model, job.problem, job.configuration(), job.typed(), versions(), threads)
+    try:
+        if not (run / "config.json").exists():
+            prepare(
+                job.problem,
+                job.model,
+                source=job.source,
+                scale=job.scale,
+                recipe=job.recipe,
+                out=run,
+                threads=threads,
+                options=job.options,
+                train=job.train,
+                matched=job.matched,
+            )
+    except Busy:
+        raise
+    except LrsaError as error:
+        return _without(about, error)
+    try:
+        standing = train_run(run)
+    except Failure as error:
+        return _without(about, error)
+    outcome, config = evaluate(run), RunConfig.load(run)
+    return Cell(
+        *about,
+        parameters=parameter_count(config.model, config.options),
+        relative_l2=outcome.relative_l2,
+        validation=standing.best if standing.best_epoch else None,
+        nulls=outcome.nulls,
+        steps=config.train.epochs * trainer_of(run, config).steps,
+        step=_step_times(job, run, config),
+        waiting=load_standing(run / STATE).waiting_share,
+    )
+
+
+def _without(about: tuple[Any, ...], error: LrsaError) -> Cell:
+    console.print(f"{about[0]} on {about[1]}: {error}")
+    return Cell(*about, reason=" ".join(str(error).split()))
+
+
+def _step_times(job: Job, run: Path, config: RunConfig) -> dict[str, float]:
+    """Of the model and of LRSA at the same scale, in turns."""
+    theirs = _trainer(run, config, normaliser_of(run, config))
+    if job.model == "lrsa" and not job.options:
+        times = [_seconds(theirs, k) for k in range(1 + ROUNDS)]
+        return {"model": min(times[1:]), "lrsa": min(times[1:])}
+    base, survey, _ = configured(
+        job.problem, "lrsa", job.source, job.scale, job.recipe, {}, job.train, matched=False
+    )
+    ours = _trainer(run, base, survey.normaliser)
+    pairs = [(_seconds(theirs, k), _seconds(ours, k)) for k in range(1 + ROUNDS)][1:]
+    return {"model": min(t[0] for t in pairs), "lrsa": min(t[1] for t in pairs)}
+
+
+def _trainer(run: Path, config: RunConfig, normaliser: Normaliser) -> Trainer:
+    """Before its first step, with steps for all rounds."""
+    long = replace(config.train, epochs=max(config.train.epochs, 1 + ROUNDS))
+    return trainer_of(run, replace(config, train=long), normaliser)
+
+
+def _seconds(trainer: Trainer, k: int) -> float:
+    """One training step on the cases of the k-th."""
+    batches = trainer.batches(0)
+    batch = trainer.batch(batches[k % len(batches)])
+    started = time.perf_counter()
+    trainer.step(batch)
+    return time.perf_counter() - started
