@@ -166,8 +166,8 @@ def test_a_run_folder_that_is_a_file_is_named(capsys: Capture, data: Path) -> No
 def spoil(path: Path, split: str, field: str, case: int, value: float) -> None:
     """Put a value into one case of a file."""
     with h5py.File(path, "r+") as file:
-        array: Any = file[split][field] if field in file[split] else file["shared"][field]  # pyright: ignore
-        if field in file[split]:  # pyright: ignore
+        array: Any = file[split][field] if field in file[split] else file["shared"][field]  # pyright: ignore[reportIndexIssue, reportOperatorIssue]
+        if field in file[split]:  # pyright: ignore[reportOperatorIssue]
             array[case, 3, 0] = value
         else:
             array[3, 0] = value
@@ -219,7 +219,7 @@ def save_case(**change: np.ndarray | None) -> Path:
     """An NPZ case, with some arrays changed or left out."""
     case = grid_cases(1, seed=4)[0]
     arrays = {"x": case.x, "a": case.f, **change}
-    np.savez("case.npz", **{k: v for k, v in arrays.items() if v is not None})  # pyright: ignore
+    np.savez("case.npz", **{k: v for k, v in arrays.items() if v is not None})
     return Path("case.npz")
 
 
@@ -265,7 +265,7 @@ def test_too_many_inputs_are_listed_with_the_cure(capsys: Capture, trained: Path
 
 
 def test_data_sets_of_other_inputs_are_refused(capsys: Capture, trained: Path) -> None:
-    cases = [replace(case, f=np.repeat(case.f, 3, 1)) for case in grid_cases(3)]  # pyright: ignore
+    cases = [replace(case, f=np.repeat(case.f, 3, 1)) for case in grid_cases(3)]  # pyright: ignore[reportArgumentType, reportCallIssue]
     write(Path("wide.h5"), cases, cases)
     line = refusal(capsys, "predict", trained, "wide.h5", "--out", "out.h5")
     assert "was trained with 1 input feature, but wide.h5 has 3" in line

@@ -118,7 +118,7 @@ def test_official_files_are_imported_and_trained_on(capsys: pytest.CaptureFixtur
     assert surrogate.schema.source == "official"
     for split, ours in zip(("train", "test"), fields, strict=True):
         for case, u in zip(open_dataset("d.h5", split), ours, strict=True):
-            np.testing.assert_allclose(case.u, u, rtol=1e-6)  # pyright: ignore
+            np.testing.assert_allclose(case.u, u, rtol=1e-6)  # pyright: ignore[reportArgumentType, reportCallIssue]
             assert surrogate.predict(case.x, case.f).shape == u.shape
 
 

@@ -257,7 +257,7 @@ def test_more_than_the_memory_holds_is_not_read(home: Path) -> None:
     path = write(home / "bomb.h5", ragged_cases(4))
     with h5py.File(path, "r+") as file:
         del file["train/f"]
-        file["train"].create_dataset("f", (10**12, 1), "f4", chunks=(10**6, 1), compression="gzip")  # pyright: ignore
+        file["train"].create_dataset("f", (10**12, 1), "f4", chunks=(10**6, 1), compression="gzip")  # pyright: ignore[reportAttributeAccessIssue]
     assert path.stat().st_size < 10**6
     with pytest.raises(LrsaError, match=r"/train/f of .*bomb\.h5 takes 4000 GB"):
         Dataset(path, "train")
@@ -273,7 +273,7 @@ def test_a_clip_that_never_clips_may_be_any_number() -> None:
 def test_more_names_than_channels_are_not_written(
     home: Path, field: str, names: dict[str, tuple[str, ...]]
 ) -> None:
-    cases = [replace(case, names=replace(case.names, **names)) for case in grid_cases(3)]  # pyright: ignore
+    cases = [replace(case, names=replace(case.names, **names)) for case in grid_cases(3)]
     with pytest.raises(LrsaError, match=f"{field} has more names than channels"):
         write(home / "d.h5", cases)
     assert not list(home.iterdir())

@@ -29,7 +29,7 @@ class Sizes:
         (tuple[float, ...], [(), [1, 2.5]], [("a",), 1.0, "12"]),
         (Sequence[str], [["a"], ()], ["a", [1]]),
         (Mapping[str, int], [{}, {"a": 1}], [{"a": "1"}, {1: 1}, [], None]),
-        (Sizes, [Sizes(), Sizes(2, ("a",))], [Sizes("2"), Sizes(2, (1,)), {"width": 2}]),  # pyright: ignore
+        (Sizes, [Sizes(), Sizes(2, ("a",))], [Sizes("2"), Sizes(2, (1,)), {"width": 2}]),  # pyright: ignore[reportArgumentType]
         (Any, [1, None, "a", []], []),
         ("int", [1, "whatever an unresolved annotation means"], []),
     ],

@@ -140,7 +140,7 @@ def test_linear_regression_of_ragged_cases_gives_their_mean_level(run: Path) -> 
     """On its own training cases, by numpy's least squares of the mean over known points."""
     cases = [ragged_case(i) for i in range(9)]
     assert not corresponding(cases)
-    means = np.array([[c.u[k, j].mean() for j, k in enumerate(c.u_mask.T)] for c in cases[:6]])  # pyright: ignore
+    means = np.array([[c.u[k, j].mean() for j, k in enumerate(c.u_mask.T)] for c in cases[:6]])  # pyright: ignore[reportOptionalMemberAccess, reportOptionalSubscript]
     design = np.array([[1.0, c.globals[0]] for c in cases])  # pyright: ignore[reportOptionalSubscript]
     expected = design[8] @ np.linalg.lstsq(design[:6], means, rcond=None)[0]
     got = NullBaselines(cases[:6], Static(), fixed=False).predictions(cases[8])["linear regression"]

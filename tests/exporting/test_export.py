@@ -139,7 +139,7 @@ def test_what_a_program_may_differ_by_is_measured_without_the_mean_of_the_target
     capsys: Capture, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Of a pressure of 1e5 ± 1 the mean alone is right to 1e-5, and 0.9 of the rest to 1e-6."""
-    cases = [replace(case, u=case.u + 1e5) for case in ragged_cases(4)]  # pyright: ignore
+    cases = [replace(case, u=case.u + 1e5) for case in ragged_cases(4)]  # pyright: ignore[reportOptionalOperand]
     run = tmp_path / "run"
     quick(write(tmp_path / "p.h5", cases), run, epochs=1)
     assert export_run(run, "torch").difference < 1e-3

@@ -74,8 +74,8 @@ def test_every_case_is_stored_as_its_file_has_it(folder: Path, imported: Path) -
             mesh = pv.read(folder / f"{name}.vtu")
             found.add(name)
             np.testing.assert_allclose(case.x, mesh.points, atol=1e-7)
-            np.testing.assert_allclose(case.u[:, 0], mesh["p"], atol=1e-6)  # pyright: ignore
-            np.testing.assert_allclose(case.u[:, 1:], mesh["U"], atol=1e-6)  # pyright: ignore
+            np.testing.assert_allclose(case.u[:, 0], mesh["p"], atol=1e-6)  # pyright: ignore[reportArgumentType, reportCallIssue, reportOptionalSubscript]
+            np.testing.assert_allclose(case.u[:, 1:], mesh["U"], atol=1e-6)  # pyright: ignore[reportArgumentType, reportCallIssue, reportOptionalSubscript]
             np.testing.assert_array_equal(case.cells, mesh.cells_dict[5])  # pyright: ignore[reportArgumentType]
             index = int(name.split("_")[1])
             assert case.globals is not None

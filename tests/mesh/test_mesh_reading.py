@@ -122,7 +122,7 @@ def test_a_pvd_collection_is_one_case_with_frames(tmp_path: Path) -> None:
 def test_xdmf(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, data_format: str) -> None:
     monkeypatch.chdir(tmp_path)
     fields = {"p": PRESSURE, "U": VELOCITY}
-    mesh = meshio.Mesh(POINTS, [("triangle", TRIANGLES)], fields, {"k": [CELL_FIELD]})  # pyright: ignore
+    mesh = meshio.Mesh(POINTS, [("triangle", TRIANGLES)], fields, {"k": [CELL_FIELD]})  # pyright: ignore[reportArgumentType]
     meshio.write("case.xdmf", mesh, data_format=data_format)
     assert_surface(read_raw_safely(tmp_path / "case.xdmf"), tolerance=1e-12)
     assert find_cases(tmp_path) == [tmp_path / "case.xdmf"]
@@ -229,12 +229,12 @@ def test_arrays_of_npz_and_hdf5(tmp_path: Path) -> None:
 def test_cells_in_npz_have_the_types_that_it_says_or_those_of_the_rule(tmp_path: Path) -> None:
     """Six points in a plane are a hexagon, unless the file says that they are a quadratic triangle."""
     arrays = {"points": POINTS[:, :2], "cells": np.array([[0, 1, 2, 5, 4, 3], [0, 1, 4, -1, -1, -1]])}
-    np.savez(tmp_path / "bare.npz", **arrays)  # pyright: ignore
-    np.savez(tmp_path / "typed.npz", **arrays, cell_types=np.array([22, 5]))  # pyright: ignore
-    assert read_raw(tmp_path / "bare.npz").cell_types.tolist() == [7, 5]  # pyright: ignore
-    assert read_raw(tmp_path / "typed.npz").cell_types.tolist() == [22, 5]  # pyright: ignore
+    np.savez(tmp_path / "bare.npz", **arrays)  # pyright: ignore[reportArgumentType]
+    np.savez(tmp_path / "typed.npz", **arrays, cell_types=np.array([22, 5]))  # pyright: ignore[reportArgumentType]
+    assert read_raw(tmp_path / "bare.npz").cell_types.tolist() == [7, 5]  # pyright: ignore[reportOptionalMemberAccess]
+    assert read_raw(tmp_path / "typed.npz").cell_types.tolist() == [22, 5]  # pyright: ignore[reportOptionalMemberAccess]
     for types, words in (([5], "2 cells, but"), ([5, 300], "not VTK's"), ([5.0, 5.5], "not VTK's")):
-        np.savez(tmp_path / "bad.npz", **arrays, cell_types=np.array(types))  # pyright: ignore
+        np.savez(tmp_path / "bad.npz", **arrays, cell_types=np.array(types))  # pyright: ignore[reportArgumentType]
         with pytest.raises(LrsaError, match=rf"bad\.npz has .*{words}"):
             read_raw(tmp_path / "bad.npz")
 

@@ -85,11 +85,11 @@ def test_every_block_gets_its_part_and_nested_and_empty_blocks_stay(tmp_path: Pa
     out = write_mesh(mesh, tmp_path / "out.vtm", {"u": values}, "point")
     after = pv.read(out)
     assert after.keys() == ["a", "none", "in"]
-    assert after[1] is None  # pyright: ignore
-    assert np.array_equal(after["a"]["u"], values[:12])  # pyright: ignore
-    assert np.array_equal(after["in"]["b"]["u"], values[12:32])  # pyright: ignore
-    assert np.array_equal(after["in"]["c"]["u"], values[32:])  # pyright: ignore
-    same_arrays(after["in"]["b"], plate(5), {"u"})  # pyright: ignore
+    assert after[1] is None  # pyright: ignore[reportArgumentType]
+    assert np.array_equal(after["a"]["u"], values[:12])  # pyright: ignore[reportArgumentType, reportOptionalSubscript]
+    assert np.array_equal(after["in"]["b"]["u"], values[12:32])  # pyright: ignore[reportArgumentType, reportOptionalSubscript]
+    assert np.array_equal(after["in"]["c"]["u"], values[32:])  # pyright: ignore[reportArgumentType, reportOptionalSubscript]
+    same_arrays(after["in"]["b"], plate(5), {"u"})  # pyright: ignore[reportOptionalSubscript]
 
 
 def test_a_mesh_that_its_suffix_cannot_hold_gets_another(tmp_path: Path) -> None:

@@ -47,7 +47,7 @@ GRID = (12, 10)
     ],
 )
 def test_lno_has_the_published_number_of_parameters(preset: str, in_features: int, count: int) -> None:
-    model = LNO(**{**PRESETS[preset], "in_features": in_features})  # pyright: ignore
+    model = LNO(**{**PRESETS[preset], "in_features": in_features})
     assert sum(p.numel() for p in model.parameters()) == count
 
 

@@ -39,8 +39,8 @@ def double(batch: Batch) -> Batch:
     return replace(batch, **{**tensors, "context": context})
 
 
-def per_case(prediction: Tensor, truth: Tensor, known: Tensor | None, context: Context) -> Tensor:
-    return relative_l2(prediction, truth, known)
+def per_case(prediction: Tensor, truth: Tensor, batch: Batch) -> Tensor:
+    return relative_l2(prediction, truth, batch.known)
 
 
 def static_case(i: int) -> PointSet:

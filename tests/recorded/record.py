@@ -169,10 +169,10 @@ def record_interrupted() -> None:
             raise KeyboardInterrupt
         epoch(self, report)
 
-    Trainer._epoch = stop  # pyright: ignore
+    Trainer._epoch = stop
     with contextlib.suppress(KeyboardInterrupt):
         lrsa.fit(path, out=run, **settings)
-    Trainer._epoch = epoch  # pyright: ignore
+    Trainer._epoch = epoch
     (run / "uninterrupted.safetensors").write_bytes(whole)
     config = json.loads((run / "config.json").read_text())
     config["data"]["path"], config["command"] = path.name, "lrsa.fit"

@@ -161,7 +161,7 @@ def test_points_that_move_are_drawn_where_they_are() -> None:
 
 
 def test_every_unnamed_target_is_reported() -> None:
-    cases = [PointSet(c.x, c.f, np.hstack([c.u, 2 * c.u]), grid=c.grid) for c in grid_cases(5)]  # pyright: ignore
+    cases = [PointSet(c.x, c.f, np.hstack([c.u, 2 * c.u]), grid=c.grid) for c in grid_cases(5)]  # pyright: ignore[reportArgumentType, reportCallIssue, reportOperatorIssue]
     lrsa_data = Path("two.h5")
     write_dataset(lrsa_data, {"train": cases, "test": cases[:2]})
     quick(lrsa_data, "run", epochs=1)

@@ -190,7 +190,7 @@ def test_a_context_of_other_points_is_refused(name: str, count: int) -> None:
     given = make_points(1, 12)
     other = torch.ones(1, count, dtype=torch.bool if name == "mask" else torch.float64)
     with pytest.raises(LrsaError, match=rf"{name} of \(1, {count}\): not the same points"):
-        lrsa.stream(make_operator(), given.x, given.f, Context(**{name: other}), chunk=4)  # pyright: ignore
+        lrsa.stream(make_operator(), given.x, given.f, Context(**{name: other}), chunk=4)  # pyright: ignore[reportArgumentType]
 
 
 @pytest.mark.parametrize("local", ["depthwise", "conv"])

@@ -185,7 +185,7 @@ def test_round_trip_of_the_formats_of_vtk(solids: Path, tmp_path: Path, suffix: 
     after = pv.read(out)
     assert summary.notes == []
     assert_untouched(after, before, NEW)
-    leaves = [(after["a"], before["a"]), (after["in"]["b"], before["in"]["b"])] if suffix == ".vtm" else []  # pyright: ignore
+    leaves = [(after["a"], before["a"]), (after["in"]["b"], before["in"]["b"])] if suffix == ".vtm" else []  # pyright: ignore[reportOptionalSubscript]
     pairs = leaves or [(after, before)]
     points = np.concatenate([old.points for _, old in pairs])
     u = expected(solids, points, np.concatenate([old.point_data["a"] for _, old in pairs]))

@@ -23,7 +23,7 @@ def case(seed: int, reynolds: float = 100.0, scale: float = 1.0, **others: np.nd
         f.astype(np.float32),
         globals=np.array([reynolds]),
         names=NAMES,
-        **others,  # pyright: ignore
+        **others,  # pyright: ignore[reportArgumentType]
     )
 
 

@@ -42,26 +42,26 @@ def test_units_do_not_matter(units: tuple[float, float, float], tolerance: float
     cases, new = grid_cases(6), grid_cases(1, seed=2)[0]
     ours = quick(write(Path("ours.h5"), cases), "ours").predict(new.x, new.f)
     other = quick(write(Path("other.h5"), [scaled(case, *units) for case in cases]), "other")
-    theirs = other.predict(units[0] * new.x, units[1] * new.f) / units[2]  # pyright: ignore
+    theirs = other.predict(units[0] * new.x, units[1] * new.f) / units[2]  # pyright: ignore[reportOperatorIssue]
     assert np.abs(theirs - ours).max() <= max(tolerance, 1e-6) * np.abs(ours).max()
 
 
 def test_a_surrogate_predicts_fields_of_physical_size() -> None:
     """A pressure of 10⁵ Pa that varies by some 10³ Pa; to know its mean alone is an error of 1."""
     cases, (new,) = (
-        [replace(case, u=1e5 + 2e3 * case.u) for case in grid_cases(count, seed, side=4)]  # pyright: ignore
+        [replace(case, u=1e5 + 2e3 * case.u) for case in grid_cases(count, seed, side=4)]  # pyright: ignore[reportOperatorIssue]
         for count, seed in ((24, 0), (1, 3))
     )
     quick(write(Path("pascal.h5"), cases), "run", epochs=8, max_lr=1e-2)
     u = lrsa.load("run").predict(new.x, new.f)
     assert u.shape == (16, 1)
     assert u.dtype == np.float32
-    assert np.linalg.norm(u - new.u) < 0.6 * np.linalg.norm(new.u - 1e5)  # pyright: ignore
+    assert np.linalg.norm(u - new.u) < 0.6 * np.linalg.norm(new.u - 1e5)  # pyright: ignore[reportOptionalOperand]
 
 
 def test_one_case_and_a_batch_are_predicted_alike(trained: Path) -> None:
     surrogate, cases = lrsa.load(trained), grid_cases(5, seed=2)
-    x, f = np.stack([case.x for case in cases]), np.stack([case.f for case in cases])  # pyright: ignore
+    x, f = np.stack([case.x for case in cases]), np.stack([case.f for case in cases])  # pyright: ignore[reportArgumentType, reportCallIssue]
     batch = surrogate.predict(x, f)
     assert batch.shape == (5, 64, 1)
     for i, case in enumerate(cases):
@@ -105,7 +105,7 @@ def test_a_flat_axis_is_dropped_and_remembered() -> None:
         for case in ragged_cases(5)
     ]
     surrogate = quick(write(Path("flat.h5"), cases), "run")
-    assert surrogate.model.coord_dim == 2  # pyright: ignore
+    assert surrogate.model.coord_dim == 2
     here = surrogate.predict(cases[0].x, cases[0].f)
     np.testing.assert_array_equal(surrogate.predict(cases[0].x + [0, 0, 3], cases[0].f), here)  # noqa: RUF005
 

@@ -351,7 +351,7 @@ def test_a_model_without_hidden_matrices_is_left_to_adamw() -> None:
 )
 def test_settings_that_make_no_sense_are_refused(field: str, value: object) -> None:
     with pytest.raises(LrsaError, match=f"--train.{field.replace('_', '-')}"):
-        TrainConfig(**{field: value})  # pyright: ignore
+        TrainConfig(**{field: value})  # pyright: ignore[reportArgumentType]
 
 
 @pytest.mark.usefixtures("home")

@@ -145,10 +145,10 @@ def test_interruptions_inside_the_process_change_nothing_either(
             def dying(path: Path, *rest: object, written: bool = written, left: list[int] = left) -> None:
                 if left[0] == 0:
                     if written:
-                        real(path, *rest)  # pyright: ignore
+                        real(path, *rest)  # pyright: ignore[reportArgumentType]
                     raise Killed
                 left[0] -= 1
-                real(path, *rest)  # pyright: ignore
+                real(path, *rest)  # pyright: ignore[reportArgumentType]
 
             run = Path(f"run-{count}-{written}")
             prepare(str(data), "lrsa", out=run, options=OPTIONS, train=settings)
@@ -172,7 +172,7 @@ def test_half_precision_resumes_exactly(data: Path, monkeypatch: pytest.MonkeyPa
     real = checkpoint.write_tensors
 
     def once(path: Path, *rest: object) -> None:
-        real(path, *rest)  # pyright: ignore
+        real(path, *rest)  # pyright: ignore[reportArgumentType]
         if path.name == "state.safetensors":
             raise KeyboardInterrupt
 

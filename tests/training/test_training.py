@@ -119,7 +119,7 @@ def test_no_case_is_both_trained_on_and_validated(
     path = str(counted[count])
     train = TrainConfig(validation=validation, seed=seed)
     config = RunConfig(DataConfig(path, samples), Dataset(Path(path), "train").schema, "lrsa", {}, train)
-    ours, theirs = (set(part.chosen.tolist()) for part in split_cases(config))  # pyright: ignore
+    ours, theirs = (set(part.chosen.tolist()) for part in split_cases(config))  # pyright: ignore[reportAttributeAccessIssue]
     assert not ours & theirs
     assert ours | theirs == set(range(min(samples or count, count)))
     assert ours
@@ -151,16 +151,16 @@ def test_batches_hold_training_cases_only(data: Path, monkeypatch: pytest.Monkey
     step = Trainer.step
 
     def watched(self: Trainer, batch: Batch) -> float:
-        learned.extend(batch.u)  # pyright: ignore
+        learned.extend(batch.u)  # pyright: ignore[reportArgumentType]
         return step(self, batch)
 
     monkeypatch.setattr(Trainer, "step", watched)
     quick(data, "run", epochs=2, validation=0.3, batch_size=3)
     training, validation = split_cases(config_of("run"))
-    expected = [case.u.tobytes() for case in training]  # pyright: ignore
+    expected = [case.u.tobytes() for case in training]  # pyright: ignore[reportOptionalMemberAccess]
     seen = [u.numpy().tobytes() for u in learned]
     assert sorted(seen) == sorted(expected * 2)
-    assert not {case.u.tobytes() for case in validation} & set(seen)  # pyright: ignore
+    assert not {case.u.tobytes() for case in validation} & set(seen)  # pyright: ignore[reportOptionalMemberAccess]
 
 
 def test_statistics_are_of_the_training_cases_only(data: Path) -> None:
@@ -170,7 +170,7 @@ def test_statistics_are_of_the_training_cases_only(data: Path) -> None:
     kept = split_cases(config)[1].chosen
     cases = list(Dataset(data, "train"))
     for i in kept:
-        cases[int(i)] = replace(cases[int(i)], u=100 * cases[int(i)].u, f=100 * cases[int(i)].f)  # pyright: ignore
+        cases[int(i)] = replace(cases[int(i)], u=100 * cases[int(i)].u, f=100 * cases[int(i)].f)  # pyright: ignore[reportOperatorIssue]
     other = write(Path("other.h5"), cases, grid_cases(1))
     after = Survey.of(replace(config, data=DataConfig(str(other)))).normaliser.state_dict()
     assert_bit_equal(before, after)
@@ -183,7 +183,7 @@ def test_the_best_and_the_last_epoch_are_both_kept(data: Path) -> None:
     logged = [json.loads(row)["validation"] for row in rows]
     assert min(logged) < logged[-1], "this seed should have its best epoch before the last"
     for kind, expected in (("best", min(logged)), ("last", logged[-1])):
-        surrogate = lrsa.load("run", kind)  # pyright: ignore
+        surrogate = lrsa.load("run", kind)  # pyright: ignore[reportArgumentType]
         _, validation = split_cases(config)
         collate = Collator.of(surrogate.model, True)
         errors = case_errors(surrogate, protocol("static"), validation, collate, config.train, "cpu")
@@ -313,7 +313,7 @@ def driven_cases(count: int, seed: int) -> list[PointSet]:
     made = []
     for case in grid_cases(count, seed, side=4):
         g = rng.uniform(-1, 1, 2).astype(np.float32)
-        made.append(replace(case, u=case.f + 3 * g[0], globals=g, names=names))  # pyright: ignore
+        made.append(replace(case, u=case.f + 3 * g[0], globals=g, names=names))
     return made
 
 
@@ -334,7 +334,7 @@ def test_parameters_of_the_case_become_features() -> None:
 def rising(case: PointSet) -> PointSet:
     """u(t) = u + 3 t at four times: not to be known without the time."""
     times = np.linspace(0, 1, 4, dtype=np.float32)
-    return replace(case, u=case.u + 3 * times[:, None, None], times=times)  # pyright: ignore
+    return replace(case, u=case.u + 3 * times[:, None, None], times=times)  # pyright: ignore[reportOptionalOperand]
 
 
 @pytest.mark.parametrize("own_time", [True, False])
@@ -358,14 +358,14 @@ def test_time_conditioned_cases_train_on_every_frame(monkeypatch: pytest.MonkeyP
 
     def watched(self: Trainer, batch: Batch) -> float:
         times = batch.context.need("time", "it").tolist()
-        learned.extend((t, u.numpy().tobytes()) for t, u in zip(times, batch.u, strict=True))  # pyright: ignore
+        learned.extend((t, u.numpy().tobytes()) for t, u in zip(times, batch.u, strict=True))  # pyright: ignore[reportArgumentType]
         return step(self, batch)
 
     monkeypatch.setattr(Trainer, "step", watched)
     data = write(Path("timed.h5"), [rising(case) for case in grid_cases(5, side=4)], (), "time-conditioned")
     quick(data, "run", epochs=2, batch_size=3)
     training, _ = split_cases(config_of("run"))
-    expected = [(float(t), u.tobytes()) for case in training for t, u in zip(case.times, case.u, strict=True)]  # pyright: ignore
+    expected = [(float(t), u.tobytes()) for case in training for t, u in zip(case.times, case.u, strict=True)]  # pyright: ignore[reportArgumentType]
     assert sorted(learned) == sorted(2 * expected)
 
 
@@ -465,9 +465,9 @@ def test_a_model_that_cannot_go_by_chunks_is_refused_before_it_is_trained(
 @pytest.mark.parametrize("option", ["recompute", "compile"])
 def test_an_option_that_would_do_nothing_is_refused(data: Path, option: str) -> None:
     with pytest.raises(LrsaError, match=f"--train.{option} does nothing in chunks"):
-        lrsa.fit(data, out="run", chunk=7, **{option: True}, options={"width": 16, "depth": 1, "heads": 2})  # pyright: ignore
+        lrsa.fit(data, out="run", chunk=7, **{option: True}, options={"width": 16, "depth": 1, "heads": 2})  # pyright: ignore[reportArgumentType]
     with pytest.raises(LrsaError, match=f'"deeponet" has no repeated layers for --train.{option}'):
-        lrsa.fit(data, "deeponet", out="run", **{option: True}, options={"width": 16})  # pyright: ignore
+        lrsa.fit(data, "deeponet", out="run", **{option: True}, options={"width": 16})  # pyright: ignore[reportArgumentType]
     assert not Path("run").exists()
 
 

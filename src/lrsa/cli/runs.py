@@ -12,6 +12,7 @@ def evaluate(
     data: str | None = None,
     stride: str | None = None,
     epoch: Literal["best", "last"] = "best",
+    metrics: str | None = None,
 ) -> None:
     """Print the errors of a trained surrogate on its test cases, beside the null baselines.
 
@@ -24,11 +25,12 @@ def evaluate(
         stride: Every so-many-th point along each axis; several, such as 1,2,4, give the error and the
             self-consistency at each (default: as trained).
         epoch: The best one by validation, or the last.
+        metrics: Further ones, such as gradient or mse:p@surface, separated by commas (default: as trained).
     """
     from lrsa.evaluation.evaluate import evaluate, parse_strides
     from lrsa.report.printing import print_evaluation
 
-    outcome = evaluate(run, data, parse_strides(stride), epoch)
+    outcome = evaluate(run, data, parse_strides(stride), epoch, metrics)
     # What is not the run's own test error does not take its place.
     others = [Path(data).stem if data else "", "last" if epoch == "last" else "", stride or ""]
     outcome.save(run / f"{'-'.join(['evaluation', *filter(None, others)])}.json")

@@ -32,6 +32,8 @@ class Batch:
     context: Context
     times: Tensor | None = None
     """(B, T) times of the frames."""
+    surface: Tensor | None = None
+    """(B, N) bool: the points on the surface of the body."""
 
     def __len__(self) -> int:
         return len(self.x)
@@ -68,7 +70,8 @@ def collate(cases: Sequence[PointSet], weights: bool = False) -> Batch:
     )
     x = _stack(cases, "x", longest)
     assert x is not None
-    return Batch(x, _stack(cases, "f", longest), u, known, context, _stack(cases, "times", longest))
+    f, times, surface = (_stack(cases, name, longest) for name in ("f", "times", "surface"))
+    return Batch(x, f, u, known, context, times, surface)
 
 
 def order(count: int, seed: int, epoch: int) -> np.ndarray:
@@ -117,7 +120,7 @@ def _stack(cases: Sequence[PointSet], name: str, longest: int) -> Tensor | None:
     values = [getattr(case, name) for case in cases]
     if values[0] is None:
         return None
-    if name in ("x", "f", "u", "u_mask", "weights"):
+    if name in ("x", "f", "u", "u_mask", "weights", "surface"):
         axis = values[0].ndim - 2 if name == "u" else 0
         values = [pad(value, longest, axis) for value in values]
     stacked = np.stack(values)

@@ -2,7 +2,7 @@
 
 import math
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import chain
 from pathlib import Path
 
@@ -13,9 +13,11 @@ from lrsa.errors import LrsaError
 from lrsa.evaluation.null import NullBaselines, corresponding
 from lrsa.evaluation.outcome import CaseErrors, Evaluation, Sampling, point_range
 from lrsa.objectives.metrics import DEFINITIONS, field_metrics, mean_of, relative_l2
+from lrsa.objectives.named import Answer, Metric, metrics_of
 from lrsa.objectives.protocols import Protocol, protocol
+from lrsa.objectives.words import labels
 from lrsa.pointset import PointSet
-from lrsa.problems.catalogue import open_dataset
+from lrsa.problems.catalogue import open_dataset, quantities_of
 from lrsa.surrogate.surrogate import Epoch, Surrogate, load
 from lrsa.training.config import RunConfig
 
@@ -25,10 +27,12 @@ def evaluate(
     data: str | None = None,
     stride: int | Sequence[int] | None = None,
     epoch: Epoch = "best",
+    metrics: str | None = None,
 ) -> Evaluation:
     """Evaluate a run on the test cases of its data, or of other data of the same kind.
 
-    With several strides the numbers are those of the first, and `samplings` has the others.
+    With several strides the numbers are those of the first, and `samplings` has the others. `metrics` are
+    spelled as in `objectives.words`; by default those that the run names.
     """
     config, surrogate = RunConfig.load(run), load(run, epoch)
     strides = _strides(config, stride)
@@ -38,9 +42,12 @@ def evaluate(
     _check(run, config, tests)
     how = protocol(config.schema.protocol)
     nulls = None if "u" not in tests else _nulls(config, how, Selection(tests, range(count), strides[0]))
-    judge = _Judge(config, surrogate, how, nulls, strides, samplings=stride is not None)
+    text = config.train.metrics if metrics is None else metrics
+    named = _named(config, surrogate, text, cases[0].strided(strides[0])) if "u" in tests else []
+    judge = _Judge(config, surrogate, how, nulls, strides, stride is not None, named)
     table = [judge.errors(cases[i], name, cases.label(i)) for i, name in enumerate(case_names(tests, count))]
-    return _summary(config, data, epoch, tests, strides, table)
+    found = {str(metric.word): metric.overall([row.metrics for row in table]) for metric in named}
+    return replace(_summary(config, data, epoch, tests, strides, table), metrics=found)
 
 
 def case_names(cases: Dataset, count: int) -> list[str]:
@@ -72,6 +79,7 @@ class _Judge:
     nulls: NullBaselines | None
     strides: tuple[int, ...]
     samplings: bool
+    named: Sequence[Metric]
 
     def errors(self, whole: PointSet, name: str, label: str) -> CaseErrors:
         whole.check_finite(label)
@@ -82,15 +90,17 @@ class _Judge:
             return CaseErrors(name, len(case), strides=strides)
         u = truth(self.how, case)
         answers = self.nulls.predictions(case) if self.nulls else {}
-        labels = target_names(self.config, u.shape[-1])
+        names = target_names(self.config, u.shape[-1])
         metrics = field_metrics(prediction, u, case.u_mask)
+        answer = Answer(case, prediction, u, names, self.surrogate.normaliser.u_scale.numpy())
         return CaseErrors(
             name,
             len(case),
             relative_l2(prediction, u, case.u_mask),
-            {n: {k: float(v[i]) for k, v in metrics.items()} for i, n in enumerate(labels)},
-            {k: _by_field(labels, v, u, case.u_mask) for k, v in answers.items()},
+            {n: {k: float(v[i]) for k, v in metrics.items()} for i, n in enumerate(names)},
+            {k: _by_field(names, v, u, case.u_mask) for k, v in answers.items()},
             strides,
+            {key: value for metric in self.named for key, value in metric.of_case(answer).items()},
         )
 
     def _samplings(
@@ -126,7 +136,12 @@ def parse_strides(text: str | None) -> tuple[int, ...] | None:
 
 def target_names(config: RunConfig, channels: int) -> list[str]:
     """What the predicted fields are called."""
-    return list(config.schema.names.targets) or [f"u{i}" for i in range(channels)]
+    return labels(config.schema.names.targets, channels)
+
+
+def _named(config: RunConfig, surrogate: Surrogate, text: str, case: PointSet) -> list[Metric]:
+    targets = target_names(config, len(surrogate.normaliser.u_scale))
+    return metrics_of(text, targets, case, quantities_of(config.schema.name))
 
 
 def _summary(
@@ -190,10 +205,10 @@ def _nulls(config: RunConfig, how: Protocol, tests: Selection) -> NullBaselines:
 
 
 def _by_field(
-    labels: Sequence[str], prediction: np.ndarray, u: np.ndarray, known: np.ndarray | None
+    names: Sequence[str], prediction: np.ndarray, u: np.ndarray, known: np.ndarray | None
 ) -> dict[str, float]:
     each = field_metrics(prediction, u, known)["relative_l2"]
-    return {"": relative_l2(prediction, u, known), **{n: float(each[i]) for i, n in enumerate(labels)}}
+    return {"": relative_l2(prediction, u, known), **{n: float(each[i]) for i, n in enumerate(names)}}
 
 
 def _every(case: PointSet, stride: int) -> np.ndarray:

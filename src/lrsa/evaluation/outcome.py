@@ -25,6 +25,8 @@ class CaseErrors:
     """baseline -> field, and "" for all fields together -> relative L2."""
     strides: Mapping[int, tuple[int, float, float]] = field(default_factory=dict)
     """stride -> (points, relative L2, self-consistency)."""
+    metrics: Mapping[str, float] = field(default_factory=dict)
+    """What this case contributes to each metric that was named."""
 
 
 @dataclass(frozen=True)
@@ -63,6 +65,8 @@ class Evaluation:
     table: list[CaseErrors]
     samplings: list[Sampling]
     """At every stride that was asked for."""
+    metrics: dict[str, float] = field(default_factory=dict)
+    """Those that the problem or the user named, over all cases."""
 
     def worst(self, count: int) -> list[CaseErrors]:
         """The cases of the largest relative L2, worst first."""
@@ -89,6 +93,7 @@ def _flat(row: CaseErrors) -> dict[str, Any]:
     flat: dict[str, Any] = {"case": row.name, "points": row.points, "relative_l2": row.relative_l2}
     flat |= {f"{null}: relative_l2": values[""] for null, values in row.nulls.items()}
     flat |= {f"{name}: {k}": v for name, values in row.fields.items() for k, v in values.items()}
+    flat |= row.metrics
     for stride, (points, error, distance) in row.strides.items():
         flat |= {
             f"stride {stride}: points": points,

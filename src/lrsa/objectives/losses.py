@@ -1,10 +1,16 @@
-"""The losses, in physical units."""
+"""The losses. Each compares a prediction with the truth, both in physical units, case by case."""
+
+from collections.abc import Callable, Sequence
+from functools import partial
 
 import torch
 from torch import Tensor
 from torch.nn.functional import pad
 
+from lrsa.data.batch import Batch
 from lrsa.errors import LrsaError
+from lrsa.objectives.protocols import Loss
+from lrsa.objectives.words import Word, terms
 
 
 def relative_l2(prediction: Tensor, truth: Tensor, known: Tensor | None = None) -> Tensor:
@@ -17,6 +23,19 @@ def relative_l2(prediction: Tensor, truth: Tensor, known: Tensor | None = None) 
         prediction, truth = prediction * known, truth * known
     error = (prediction - truth).flatten(1).norm(dim=1)
     return error / truth.flatten(1).norm(dim=1).clamp(min=torch.finfo(truth.dtype).tiny)
+
+
+def mean_square(prediction: Tensor, truth: Tensor, known: Tensor | None, scale: Tensor) -> Tensor:
+    """The mean of ((û - u) / σ)² over the known targets of each case: (B, N, o) -> (B,).
+
+    σ (o,) is the deviation by which targets are normalised, so that it is the error of normalised targets. A
+    target that is constant in training (σ = 0) keeps its unit. Where nothing is known, it is 0.
+    """
+    square = ((prediction - truth) / torch.where(scale > 0, scale, 1)).square()
+    if known is None:
+        return square.flatten(1).mean(1)
+    known = known.expand_as(square)
+    return (square * known).flatten(1).sum(1) / known.flatten(1).sum(1).clamp(min=1)
 
 
 def gradient_error(prediction: Tensor, truth: Tensor, grid: tuple[int, ...] | None) -> Tensor:
@@ -39,3 +58,30 @@ def _difference(u: Tensor, axis: int) -> Tensor:
     padded = pad(u, (0, 0, 1, 1) if axis == 2 else (1, 1, 0, 0))
     size = u.shape[axis]
     return padded.narrow(axis, 2, size) - padded.narrow(axis, 0, size)
+
+
+LOSSES: dict[str, Callable[[Tensor, Tensor, Tensor | None, Tensor], Tensor]] = {
+    "relative-l2": lambda prediction, truth, known, scale: relative_l2(prediction, truth, known),
+    "mse": mean_square,
+}
+"""(prediction, truth, known, deviations of the targets) -> one number per case."""
+
+
+def check_loss(text: str) -> None:
+    """Refuse what is no loss, whatever the data."""
+    terms(text, LOSSES)
+
+
+def loss_of(text: str, targets: Sequence[str], scale: Tensor) -> Loss:
+    """The loss that is spelled so, of the fields `targets` with deviations `scale` (o,)."""
+    sum_of = terms(text, LOSSES)
+
+    def loss(prediction: Tensor, truth: Tensor, batch: Batch) -> Tensor:
+        def part(word: Word) -> Tensor:
+            array = partial(torch.tensor, device=prediction.device)
+            known = word.counted(targets, batch.known, batch.surface, array)
+            return LOSSES[word.name](prediction, truth, known, scale)
+
+        return torch.stack([weight * part(word) for weight, word in sum_of]).sum(0)
+
+    return loss

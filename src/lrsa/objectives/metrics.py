@@ -1,4 +1,8 @@
-"""Metrics per case and field. Each has one definition, written here and printed with the numbers."""
+"""Metrics per case and field. Each has one definition, written here and printed with the numbers.
+
+`relative_l2` is here too, and not only a loss: in double precision, with no value where the truth is zero (a
+loss must have one), and deaf to whatever stands where nothing is known.
+"""
 
 from collections.abc import Iterable
 

@@ -19,8 +19,8 @@ from lrsa.pointset import PointSet
 
 Surrogate = Callable[[Tensor, Tensor | None, Context], Tensor]
 """(x, f, context) -> u, all in physical units."""
-Loss = Callable[[Tensor, Tensor, Tensor | None, Context], Tensor]
-"""(prediction, truth, known, context) -> one number per case."""
+Loss = Callable[[Tensor, Tensor, Batch], Tensor]
+"""(prediction, truth, the batch that they are of) -> one number per case."""
 
 
 class Protocol(ABC):
@@ -57,7 +57,7 @@ class Protocol(ABC):
 
 class Static(Protocol):
     def loss(self, surrogate: Surrogate, batch: Batch, loss: Loss) -> Tensor:
-        return loss(self.predict(surrogate, batch), self.truth(batch), batch.known, batch.context).mean()
+        return loss(self.predict(surrogate, batch), self.truth(batch), batch).mean()
 
     def predict(self, surrogate: Surrogate, batch: Batch) -> Tensor:
         if batch.times is not None:
@@ -78,10 +78,8 @@ class Autoregressive(Protocol):
         steps = self._steps(batch)
         windows = torch.cat([self._features(batch, batch.u[:, t : t + self.history]) for t in steps])
         truth = torch.cat([batch.u[:, t + self.history] for t in steps])
-        context = _repeat(batch.context, len(steps), batch.x.shape[0] * batch.x.shape[1])
-        known = None if batch.known is None else batch.known.repeat(len(steps), 1, 1)
-        prediction = surrogate(batch.x.repeat(len(steps), 1, 1), windows, context)
-        return loss(prediction, truth, known, context).mean()
+        whole = _repeat(batch, len(steps))
+        return loss(surrogate(whole.x, windows, whole.context), truth, whole).mean()
 
     def predict(self, surrogate: Surrogate, batch: Batch) -> Tensor:
         assert batch.u is not None
@@ -128,7 +126,7 @@ class TimeConditioned(Protocol):
 
     def loss(self, surrogate: Surrogate, batch: Batch, loss: Loss) -> Tensor:
         assert batch.u is not None
-        return loss(surrogate(batch.x, batch.f, batch.context), batch.u, batch.known, batch.context).mean()
+        return loss(surrogate(batch.x, batch.f, batch.context), batch.u, batch).mean()
 
     def predict(self, surrogate: Surrogate, batch: Batch) -> Tensor:
         assert batch.times is not None
@@ -153,13 +151,15 @@ def protocol(name: str) -> Protocol:
     return PROTOCOLS[name]()
 
 
-def _repeat(context: Context, times: int, points: int) -> Context:
-    """The context of a batch laid out `times` times, of cases of so many points."""
-    repeated = {
-        name: value.repeat(times, *[1] * (value.ndim - 1))
-        for name, value in vars(context).items()
-        if isinstance(value, Tensor) and name != "edges"
-    }
-    if context.edges is not None:
-        repeated["edges"] = torch.cat([context.edges + k * points for k in range(times)], dim=1)
-    return replace(context, **repeated)
+def _repeat(batch: Batch, times: int) -> Batch:
+    """A batch laid out `times` times, without its features and frames."""
+
+    def repeated(part: Batch | Context) -> dict[str, Tensor]:
+        tensors = {name: value for name, value in vars(part).items() if isinstance(value, Tensor)}
+        return {k: v.repeat(times, *[1] * (v.ndim - 1)) for k, v in tensors.items() if k != "edges"}
+
+    context, points = repeated(batch.context), batch.x.shape[0] * batch.x.shape[1]
+    if (edges := batch.context.edges) is not None:
+        context["edges"] = torch.cat([edges + k * points for k in range(times)], dim=1)
+    bare = replace(batch, f=None, u=None, times=None, context=replace(batch.context, **context))
+    return replace(bare, **repeated(bare))

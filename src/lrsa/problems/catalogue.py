@@ -2,11 +2,13 @@
 
 import importlib
 import pkgutil
+from collections.abc import Mapping
 from pathlib import Path
 
 import lrsa.problems
 from lrsa.data.store import Dataset, is_path
 from lrsa.errors import LrsaError, nearest
+from lrsa.objectives.named import Quantity
 from lrsa.problems.problem import Problem
 
 
@@ -26,6 +28,11 @@ def get(name: str) -> Problem:
             f'no benchmark "{name}".{nearest(name, CATALOGUE)} `lrsa data list` shows all of them'
         )
     return CATALOGUE[name]
+
+
+def quantities_of(name: str) -> Mapping[str, Quantity]:
+    """What metrics on the data of that name know, where it is that of a problem."""
+    return CATALOGUE[name].quantities if name in CATALOGUE else {}
 
 
 def open_dataset(data: str | Path, split: str = "train") -> Dataset:

@@ -14,6 +14,7 @@ import numpy as np
 from lrsa.data.store import Schema
 from lrsa.errors import LrsaError, nearest
 from lrsa.files import data_home
+from lrsa.objectives.named import Quantity
 from lrsa.pointset import Names, PointSet
 
 Source = Literal["generated", "official"]
@@ -78,6 +79,12 @@ class Problem:
     """Of the generator: raised when its samples change."""
     fidelities: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
     official: Official | None = None
+    loss: str = "relative-l2"
+    """The published one, as `objectives.words` spells it."""
+    metrics: str = ""
+    """What is measured besides relative L2, spelled likewise."""
+    quantities: Mapping[str, Quantity] = field(default_factory=dict)
+    """What its metrics know by name, such as the drag of a case."""
     symmetry: str = ""
     """Its exact ones, as `data.symmetry` names them: of the equation, and of the solver as far as it goes."""
     paper_error: float | None = None

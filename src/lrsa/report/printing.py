@@ -48,7 +48,7 @@ def tables(config: RunConfig, evaluation: Evaluation) -> list[Table]:
         summary.add_row(name, value)
     made = [summary]
     if evaluation.fields:
-        made += [*_fields(evaluation), _worst(evaluation)]
+        made += [*_fields(evaluation), *_named(evaluation), _worst(evaluation)]
     if evaluation.samplings:
         table = Table("stride", "points", "relative L2", "self-consistency", title="At other samplings")
         for s in evaluation.samplings:
@@ -72,6 +72,13 @@ def _fields(evaluation: Evaluation) -> list[Table]:
     for name, nulls in evaluation.null_fields.items():
         beside.add_row(name, number(evaluation.fields[name]["relative_l2"]), *map(number, nulls.values()))
     return [table, beside]
+
+
+def _named(evaluation: Evaluation) -> list[Table]:
+    table = Table("metric", "over all cases", title="As named")
+    for name, value in evaluation.metrics.items():
+        table.add_row(name, number(value))
+    return [table] if evaluation.metrics else []
 
 
 def _worst(evaluation: Evaluation) -> Table:

@@ -13,6 +13,7 @@ from lrsa.evaluation.null import DEFINITIONS as NULLS
 from lrsa.evaluation.outcome import Evaluation
 from lrsa.files import atomic
 from lrsa.objectives.metrics import DEFINITIONS, LABELS, SELF_CONSISTENCY
+from lrsa.objectives.named import NAMED
 from lrsa.report import page
 from lrsa.report.cases import Cases
 from lrsa.report.datacard import HEAD, about, card_rows, provenance_rows
@@ -118,7 +119,9 @@ def _fields(evaluation: Evaluation) -> list[page.Table]:
         for n, values in evaluation.null_fields.items()
     ]
     nulls = page.Table(["relative L2", "this surrogate", *evaluation.nulls], beside)
-    return [metrics, nulls] if len(evaluation.fields) > 1 else [metrics]
+    named = page.Table(["metric", "over all cases"], [[n, number(v)] for n, v in evaluation.metrics.items()])
+    several = len(evaluation.fields) > 1
+    return [metrics, *([nulls] if several else []), *([named] if evaluation.metrics else [])]
 
 
 def _samplings(run: Path, evaluation: Evaluation) -> dict[str, Any]:
@@ -180,11 +183,12 @@ def _definitions(evaluation: Evaluation) -> list[tuple[str, str]]:
         ("best, median, worst", "cases in the order of that error; |error| is |û - u|, point by point"),
         (
             "training loss",
-            "the mean over the epoch of what the training made small: relative L2 per case, with the gradient"
-            " term where one is set",
+            "the mean over the epoch of what the training made small: relative L2 per case, or the loss"
+            " named in the settings of the training, with the gradient term where one is set",
         ),
         ("validation relative L2", "relative L2 on training cases that were kept back; it chose the epoch"),
     ]
+    rows += [(name, NAMED[name.partition(":")[0].partition("@")[0]]) for name in evaluation.metrics]
     rows += [(f"null baseline: {name}", NULLS[name]) for name in evaluation.nulls]
     if evaluation.samplings:
         rows.append(("stride s", "every s-th point along each axis of the grid, or of the list of points"))

@@ -69,6 +69,8 @@ def for_problem(problem: Problem, scale: Scale, model: str) -> Choice:
                 largest = options.get(k, known[k].default)
                 options[k] = min(sizes[k], largest) if isinstance(largest, int) else sizes[k]
     options = {k: v for k, v in options.items() if k in known and k not in DATA_ARGUMENTS}
+    named = {"loss": problem.loss, "metrics": problem.metrics}
+    settings |= {name: words for name, words in named.items() if words != getattr(TrainConfig, name)}
     settings |= scale.train
     if coordinates := needs_of(get(model).build()).coordinates:
         settings["coordinates"] = coordinates

@@ -14,6 +14,8 @@ from lrsa.data.symmetry import parse
 from lrsa.errors import LrsaError
 from lrsa.files import alone, atomic
 from lrsa.machine import check_threads
+from lrsa.objectives.losses import check_loss
+from lrsa.objectives.named import check_metrics
 from lrsa.surrogate.precision import Precision
 from lrsa.surrogate.record import FILE, FORMAT, naming_damage, read_config
 from lrsa.typed import conforms
@@ -48,6 +50,12 @@ class TrainConfig:
     """Decoupled weight decay."""
     clip: float = 1.0
     """Largest norm of the gradient."""
+    loss: str = "relative-l2"
+    """What is made small: relative-l2, or mse of normalised targets; of some fields and points where it says
+    so, such as mse@volume+mse@surface or mse:u:v+0.5*mse:p@surface."""
+    metrics: str = ""
+    """What is measured on the test cases besides, such as gradient, mse:p@surface or spearman:max:p,
+    separated by commas."""
     gradient_weight: float = 0.0
     """Weight of the spatial-gradient term of the loss (structured grids; Darcy takes 0.1)."""
     validation: float = 0.1
@@ -89,6 +97,8 @@ class TrainConfig:
             if getattr(self, name) not in get_args(kind):
                 raise LrsaError(f"--train.{name} is one of {', '.join(get_args(kind))}")
         parse(self.symmetry)
+        check_loss(self.loss)
+        check_metrics(self.metrics)
 
 
 _RANGES: tuple[tuple[tuple[str, ...], type | tuple[type, ...], Callable[[Any], bool], str], ...] = (

@@ -24,8 +24,10 @@ from lrsa.machine import check_device, check_threads
 from lrsa.models.create import create_model
 from lrsa.models.matching import matched_width, parameter_count
 from lrsa.models.registry import check_sizes, model_options
+from lrsa.objectives.named import metrics_of
 from lrsa.objectives.protocols import protocol
-from lrsa.problems.catalogue import get
+from lrsa.objectives.words import labels
+from lrsa.problems.catalogue import get, quantities_of
 from lrsa.problems.making import make_dataset
 from lrsa.problems.problem import Problem, Scale, Source
 from lrsa.surrogate.surrogate import Surrogate, load
@@ -309,10 +311,12 @@ def _check_first_step(surrogate: Surrogate, config: RunConfig) -> None:
     symmetry = Symmetry.of(config.train.symmetry, training)
     symmetry.factors(first[0])  # refused where the case lacks what the group needs
     batch = collator(first)
+    targets = labels(config.schema.names.targets, len(surrogate.normaliser.u_scale))
+    metrics_of(config.train.metrics, targets, training[0], quantities_of(config.schema.name))
     # Noise that is drawn in training stops the chunks. (Norms over a batch may need more than a first one.)
     surrogate.train(config.train.chunk is not None)
     # With gradients: what is too large to train on is refused before there is a run.
-    how.loss(surrogate, batch, case_loss(config.train))
+    how.loss(surrogate, batch, case_loss(config.train, surrogate))
 
 
 def _command() -> str:

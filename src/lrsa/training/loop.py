@@ -16,12 +16,12 @@ import torch
 from torch import Tensor
 
 from lrsa.console import Advance
-from lrsa.context import Context
 from lrsa.data.batch import Batch, order, prefetch
 from lrsa.data.symmetry import Symmetry
 from lrsa.errors import Failure
-from lrsa.objectives.losses import gradient_error, relative_l2
+from lrsa.objectives.losses import gradient_error, loss_of, relative_l2
 from lrsa.objectives.protocols import Loss, Protocol
+from lrsa.objectives.words import labels
 from lrsa.pointset import PointSet
 from lrsa.surrogate.precision import autocast
 from lrsa.surrogate.surrogate import Surrogate
@@ -68,7 +68,7 @@ class Trainer:
         self.scaler = torch.amp.GradScaler(
             torch.device(device).type, init_scale=2.0**10, enabled=config.precision == "fp16"
         )
-        self.case_loss = case_loss(config)
+        self.case_loss = case_loss(config, self.surrogate)
         self.symmetry = Symmetry.of(config.symmetry, cases)
         self.progress = Standing()
 
@@ -172,14 +172,16 @@ def _rising(warmup: float, total: int) -> float:
     return float(warmup if abs(warmup * total - 1) > 1e-6 else 1.5 / total)
 
 
-def case_loss(config: TrainConfig) -> Loss:
+def case_loss(config: TrainConfig, surrogate: Surrogate) -> Loss:
     """What is minimised, case by case."""
+    scale = surrogate.normaliser.u_scale
+    named = loss_of(config.loss, labels(surrogate.schema.names.targets, len(scale)), scale)
+    if not config.gradient_weight:
+        return named
 
-    def loss(prediction: Tensor, truth: Tensor, known: Tensor | None, context: Context) -> Tensor:
-        error = relative_l2(prediction, truth, known)
-        if config.gradient_weight:
-            error = error + config.gradient_weight * gradient_error(prediction, truth, context.grid)
-        return error
+    def loss(prediction: Tensor, truth: Tensor, batch: Batch) -> Tensor:
+        error = named(prediction, truth, batch)
+        return error + config.gradient_weight * gradient_error(prediction, truth, batch.context.grid)
 
     return loss
 
