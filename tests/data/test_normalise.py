@@ -31,7 +31,7 @@ def assert_close(actual: torch.Tensor, expected: np.ndarray) -> None:
     np.testing.assert_allclose(actual.numpy(), expected, rtol=1e-5, atol=1e-6)
 
 
-@given(cases=case_lists(sorted(set(OPTIONAL) - {"u_mask"})))
+@given(cases=case_lists(sorted(set(OPTIONAL) - {"u_mask", "f_mask"})))
 def test_the_statistics_are_those_of_all_points_of_all_cases(cases: list[PointSet]) -> None:
     made = normaliser(cases)
     every = [case.arrays() for case in cases]
@@ -66,6 +66,37 @@ def test_targets_that_are_not_known_do_not_count(cases: list[PointSet], seed: in
         mean, deviation = statistics(values, constant=0.0) if len(values) else (np.zeros(1), np.zeros(1))
         assert_close(made.u_shift[channel : channel + 1], mean)
         assert_close(made.u_scale[channel : channel + 1], deviation)
+
+
+@given(cases=case_lists({"f", "f_mask", "times"}), seed=st.integers(0, 99))
+def test_inputs_that_are_not_known_do_not_count_and_enter_as_the_mean(
+    cases: list[PointSet], seed: int
+) -> None:
+    """Whatever is stored there: the statistics are those of the known ones, and the network sees 0."""
+    rng = np.random.default_rng(seed)
+    made = normaliser(cases)
+    if cases[0].f is None or cases[0].f_mask is None:
+        assert made.filled(cases[0]) is cases[0]
+        return
+    others = [changed_where_unknown(case, rng) for case in cases]
+    assert all(torch.equal(a, b) for a, b in zip(made.buffers(), normaliser(others).buffers(), strict=True))
+    for channel in range(2):
+        known = [case.arrays()["f"][case.arrays()["f_mask"][:, channel], channel] for case in cases]
+        values = np.concatenate(known)[:, None].astype(float)
+        mean, deviation = statistics(values, constant=1.0) if len(values) else (np.zeros(1), np.ones(1))
+        assert_close(made.f_shift[channel : channel + 1], mean)
+        assert_close(made.f_scale[channel : channel + 1], deviation)
+    for case, other in zip(cases, others, strict=True):
+        mask, f = torch.from_numpy(case.arrays()["f_mask"]), torch.from_numpy(case.arrays()["f"])
+        seen = made.features(torch.from_numpy(made.filled(other).arrays()["f"]))
+        assert not seen[~mask].any()
+        assert torch.equal(seen[mask], made.features(f)[mask])
+
+
+def changed_where_unknown(case: PointSet, rng: np.random.Generator) -> PointSet:
+    arrays = case.arrays()
+    noise = rng.normal(0, 1e3, arrays["f"].shape).astype(np.float32)
+    return replace(case, f=np.where(arrays["f_mask"], arrays["f"], noise))
 
 
 def test_moments_keep_their_digits_where_the_mean_is_large() -> None:

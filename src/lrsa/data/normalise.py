@@ -1,6 +1,7 @@
 """Normalisation by training statistics, kept with the weights."""
 
 from collections.abc import Mapping
+from dataclasses import replace
 
 import numpy as np
 import torch
@@ -47,7 +48,8 @@ class Normaliser(nn.Module):
     Features, globals and targets: (v - mean) / deviation per channel; a target that is constant in training
     is predicted as it. Coordinates, unless a run says otherwise: one isotropic map of the training bounding
     box to [-1, 1] along its longest side, so that shapes stay shapes; axes on which all training points agree
-    are dropped. Times: the training times to [0, 1], whatever their unit.
+    are dropped. Times: the training times to [0, 1], whatever their unit. An input that is not known counts
+    as its mean.
     """
 
     x_axes: Tensor
@@ -90,6 +92,15 @@ class Normaliser(nn.Module):
         """(B, N, p) physical -> (B, N, p') normalised, without constant axes."""
         return ((x - self.x_shift) / self.x_scale)[..., self.x_axes]
 
+    def filled(self, case: PointSet) -> PointSet:
+        """The case with the mean, which becomes 0, where an input is not known."""
+        if case.f is None or case.f_mask is None:
+            return case
+        mean = self.f_shift[..., : case.f.shape[1]].cpu().numpy()  # frames of the target come behind
+        if mean.shape[-1] != case.f.shape[1]:
+            return case  # refused with its reason where the model is applied
+        return replace(case, f=np.where(case.f_mask, case.f, mean), f_mask=None)
+
     def features(self, f: Tensor) -> Tensor:
         return (f - self.f_shift) / self.f_scale
 
@@ -123,7 +134,7 @@ class Statistics:
         self.points.add(case.x)
         self.times += [] if case.times is None else [case.times.min(), case.times.max()]
         if case.f is not None:
-            self.features.add(case.f)
+            self.features.add(case.f, case.f_mask)
         if case.globals is not None:
             self.parameters.add(case.globals[None])
         if case.u is not None:

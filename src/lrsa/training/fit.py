@@ -188,7 +188,7 @@ def trainer_of(run: Path, config: RunConfig, normaliser: Normaliser | None = Non
         protocol(config.schema.protocol),
         training,
         validation,
-        Collator.of(surrogate.model, config.train.weights),
+        Collator.of(surrogate.model, config.train.weights, surrogate.normaliser),
         config.device,
     )
 
@@ -295,7 +295,7 @@ def _check_first_step(surrogate: Surrogate, config: RunConfig) -> None:
         raise LrsaError(f"{config.data.path} has no frames to learn")
     cases = [training[i] for i in range(min(config.train.batch_size, len(training)))]
     first = [how.example(case, 0) for case in cases if how.examples(case)]
-    collator = Collator.of(surrogate.model, config.train.weights)
+    collator = Collator.of(surrogate.model, config.train.weights, surrogate.normaliser)
     symmetry = Symmetry.of(config.train.symmetry, training)
     symmetry.check(first[0], fixed=collator.needs.geometry)
     batch = collator(first)
