@@ -55,7 +55,7 @@ class TrainConfig:
     precision: Precision = "fp32"
     """Precision of the forward and backward pass."""
     weights: bool = True
-    """Use the quadrature weights of the points, where the data has them."""
+    """Use the quadrature weights of the points, where the data has them; those of weight 0 then only read."""
     chunk: int | None = None
     """Points at a time, for point sets that do not fit in memory: slower, the same gradient."""
     recompute: bool = False
