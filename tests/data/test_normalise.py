@@ -9,7 +9,7 @@ from cases import OPTIONAL, case_lists, make_case
 from hypothesis import given
 from hypothesis import strategies as st
 
-from lrsa.data.normalise import Moments, Normaliser
+from lrsa.data.normalise import Moments, Normaliser, StatisticsOf
 from lrsa.data.store import Selection
 from lrsa.errors import LrsaError
 from lrsa.pointset import PointSet
@@ -17,8 +17,8 @@ from lrsa.pointset import PointSet
 UNITS = (1e-15, 1.0, 1e12)
 
 
-def normaliser(cases: list[PointSet], history: int = 0) -> Normaliser:
-    return Normaliser.of(Selection(cases, range(len(cases))), history)
+def normaliser(cases: list[PointSet], history: int = 0, of: StatisticsOf = "channel") -> Normaliser:
+    return Normaliser.of(Selection(cases, range(len(cases))), history, of=of)
 
 
 def statistics(values: np.ndarray, constant: float) -> tuple[np.ndarray, np.ndarray]:
@@ -97,6 +97,43 @@ def changed_where_unknown(case: PointSet, rng: np.random.Generator) -> PointSet:
     arrays = case.arrays()
     noise = rng.normal(0, 1e3, arrays["f"].shape).astype(np.float32)
     return replace(case, f=np.where(arrays["f_mask"], arrays["f"], noise))
+
+
+@given(
+    cases=case_lists({"f", "f_mask", "times", "u_mask"}, ragged=False),
+    history=st.integers(0, 2),
+)
+def test_statistics_of_each_point_are_those_of_the_cases_at_it(cases: list[PointSet], history: int) -> None:
+    made = normaliser(cases, history, "point")
+    every, n = [case.arrays() for case in cases], len(cases[0])
+    assert made.points == n
+    u = np.stack([np.broadcast_to(a["u"], (3, n, 2)) for a in every]).reshape(-1, n, 2).astype(float)
+    known = np.repeat([a.get("u_mask", np.ones((n, 2), bool)) for a in every], 3, axis=0)
+    masked = np.ma.masked_array(u, ~known)
+    assert_close(made.u_shift, masked.mean(0).filled(0))
+    some = masked.std(0).filled(0)
+    np.testing.assert_allclose(made.u_scale.numpy(), some, rtol=1e-4, atol=2e-6)
+    again = Normaliser.holding(made.state_dict())
+    assert all(torch.equal(a, b) for a, b in zip(made.buffers(), again.buffers(), strict=True))
+    if cases[0].f is not None:
+        f = np.ma.masked_array(
+            np.stack([a["f"] for a in every]).astype(float),
+            ~np.stack([a.get("f_mask", np.ones((n, 2), bool)) for a in every]),
+        )
+        assert made.f_shift.shape == (n, 2 + 2 * history)
+        assert_close(made.f_shift[:, :2], f.mean(0).filled(0))
+
+
+def test_statistics_of_each_point_hold_for_that_mesh_alone() -> None:
+    made = normaliser([make_case(i, 5) for i in range(3)], of="point")
+    assert made.features(torch.zeros(2, 5, 2)).shape == made.targets(torch.zeros(2, 5, 2)).shape
+    for use in (made.features, made.targets):
+        with pytest.raises(
+            LrsaError, match="statistics of each of 5 points and holds for that mesh alone, but 6"
+        ):
+            use(torch.zeros(1, 6, 2))
+    with pytest.raises(LrsaError, match="one mesh for all cases, and they have 5 and 6"):
+        normaliser([make_case(0, 5), make_case(1, 6)], of="point")
 
 
 def test_moments_keep_their_digits_where_the_mean_is_large() -> None:

@@ -5,10 +5,12 @@ from pathlib import Path
 
 import h5py
 import numpy as np
+import pytest
 from small import NAMES, assert_bit_equal, grid_cases, grid_points, quick, ragged_cases, weights, write
 
 import lrsa
 from lrsa.data.store import Dataset
+from lrsa.errors import LrsaError
 from lrsa.evaluation.null import NullBaselines, corresponding
 from lrsa.objectives.protocols import Static
 from lrsa.pointset import PointSet
@@ -85,6 +87,23 @@ def test_the_nearest_case_is_the_one_whose_few_inputs_are_nearest() -> None:
     for case, value in zip(cases[20:], values[20:], strict=True):
         found = float(nulls.predictions(case)["nearest case"][0, 0])
         assert abs(found - value) == np.abs(values[:20] - value).min()
+
+
+def test_statistics_of_each_point_are_a_choice_that_ties_a_run_to_its_mesh(tmp_path: Path) -> None:
+    """It trains, loads, resumes its choice, and refuses other points in one line."""
+    cases = [two_domains(case) for case in grid_cases(6)]
+    data = write(tmp_path / "a.h5", cases[:4], cases[4:])
+    surrogate = quick(data, tmp_path / "run", statistics="point")
+    assert surrogate.normaliser.u_shift.shape == (64, 1)
+    u = surrogate.predict(cases[4])
+    assert np.array_equal(u, lrsa.load(tmp_path / "run").predict(cases[4]))
+    assert not np.array_equal(u, quick(data, tmp_path / "other").predict(cases[4]))
+    with pytest.raises(LrsaError, match="holds for that mesh alone, but 32 are given"):
+        surrogate.predict(cases[4].strided(2))
+    with pytest.raises(LrsaError, match="Leave one out"):
+        quick(data, tmp_path / "third", statistics="point", symmetry="mirror-x")
+    with pytest.raises(LrsaError, match="one mesh for all cases"):
+        quick(write(tmp_path / "b.h5", ragged_cases(4)), tmp_path / "fourth", statistics="point")
 
 
 def test_files_without_the_mask_load_as_ever(tmp_path: Path) -> None:

@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping
 from dataclasses import replace
+from typing import Literal
 
 import numpy as np
 import torch
@@ -9,7 +10,12 @@ from torch import Tensor, nn
 
 from lrsa.context import Coordinates
 from lrsa.data.store import Selection
+from lrsa.errors import LrsaError
 from lrsa.pointset import PointSet
+
+StatisticsOf = Literal["channel", "point"]
+"""Of what features and targets have their mean and deviation: of each `channel` over all points, or of each
+`point` of one mesh over all cases."""
 
 SMALLEST = 1e-8
 """What varies less, relative to its size, is constant: units do not matter."""
@@ -50,6 +56,9 @@ class Normaliser(nn.Module):
     box to [-1, 1] along its longest side, so that shapes stay shapes; axes on which all training points agree
     are dropped. Times: the training times to [0, 1], whatever their unit. An input that is not known counts
     as its mean.
+
+    With statistics of each point, the shifts and scales of features and targets are (N, ·), and hold for that
+    mesh of N points alone.
     """
 
     x_axes: Tensor
@@ -64,17 +73,29 @@ class Normaliser(nn.Module):
     t_shift: Tensor
     t_scale: Tensor
 
-    def __init__(self, coords: int, features: int, global_features: int, targets: int, axes: int) -> None:
+    def __init__(
+        self,
+        coords: int,
+        features: int,
+        global_features: int,
+        targets: int,
+        axes: int,
+        points: int | None = None,
+    ) -> None:
         super().__init__()
         self.register_buffer("x_axes", torch.arange(axes))
-        for name, size in (("x", coords), ("f", features), ("g", global_features), ("u", targets), ("t", 1)):
+        each = () if points is None else (points,)
+        sizes = {"x": (coords,), "f": (*each, features), "g": (global_features,), "u": (*each, targets)}
+        for name, size in {**sizes, "t": (1,)}.items():
             self.register_buffer(f"{name}_shift", torch.zeros(size))
             self.register_buffer(f"{name}_scale", torch.ones(size))
 
     @staticmethod
-    def of(cases: Selection, history: int = 0, coordinates: Coordinates = "box") -> "Normaliser":
+    def of(
+        cases: Selection, history: int = 0, coordinates: Coordinates = "box", of: StatisticsOf = "channel"
+    ) -> "Normaliser":
         """The normalisation of these training cases."""
-        statistics = Statistics()
+        statistics = Statistics(of)
         for i, case in enumerate(cases):
             case.check_finite(cases.label(i))
             statistics.add(case)
@@ -83,10 +104,16 @@ class Normaliser(nn.Module):
     @staticmethod
     def holding(tensors: Mapping[str, Tensor]) -> "Normaliser":
         """Of the state of another one."""
-        sizes = (len(tensors[name]) for name in ("x_shift", "f_shift", "g_shift", "u_shift", "x_axes"))
-        made = Normaliser(*sizes)
+        sizes = (tensors[f"{name}_shift"].shape[-1:].numel() for name in "xfgu")
+        each = tensors["u_shift"].shape[:-1]
+        made = Normaliser(*sizes, len(tensors["x_axes"]), each[0] if each else None)
         made.load_state_dict(tensors)
         return made
+
+    @property
+    def points(self) -> int | None:
+        """Those of the mesh, each of which has statistics of its own; None where channels have them."""
+        return len(self.u_shift) if self.u_shift.ndim == 2 else None
 
     def coordinates(self, x: Tensor) -> Tensor:
         """(B, N, p) physical -> (B, N, p') normalised, without constant axes."""
@@ -97,11 +124,12 @@ class Normaliser(nn.Module):
         if case.f is None or case.f_mask is None:
             return case
         mean = self.f_shift[..., : case.f.shape[1]].cpu().numpy()  # frames of the target come behind
-        if mean.shape[-1] != case.f.shape[1]:
+        if mean.shape[-1] != case.f.shape[1] or self.points not in (None, len(case)):
             return case  # refused with its reason where the model is applied
         return replace(case, f=np.where(case.f_mask, case.f, mean), f_mask=None)
 
     def features(self, f: Tensor) -> Tensor:
+        self.check_mesh(f.shape[-2])
         return (f - self.f_shift) / self.f_scale
 
     def parameters_of_case(self, g: Tensor) -> Tensor:
@@ -112,7 +140,16 @@ class Normaliser(nn.Module):
 
     def targets(self, u: Tensor) -> Tensor:
         """Normalised -> physical."""
+        self.check_mesh(u.shape[-2])
         return u * self.u_scale + self.u_shift
+
+    def check_mesh(self, points: int) -> None:
+        """Refuse another number of points where each has statistics of its own."""
+        if self.points is not None and points != self.points:
+            raise LrsaError(
+                f"the surrogate was trained with statistics of each of {self.points} points and holds for"
+                f" that mesh alone, but {points} are given. Train with --train.statistics channel for others"
+            )
 
     def set(self, name: str, shift: np.ndarray, scale: np.ndarray) -> None:
         """Of the channels `name`: x, f, g, u or t."""
@@ -123,44 +160,58 @@ class Normaliser(nn.Module):
 class Statistics:
     """What normalisation needs to know of the training cases, accumulated in one pass over them."""
 
-    def __init__(self) -> None:
+    def __init__(self, of: StatisticsOf = "channel") -> None:
+        self.of, self.mesh = of, 0
         self.points, self.features, self.targets, self.parameters = (Moments() for _ in range(4))
         self.low, self.high = np.array(np.inf), np.array(-np.inf)
         self.times: list[float] = []
 
     def add(self, case: PointSet) -> None:
         """One more case."""
+        if self.of == "point" and self.mesh not in (0, len(case)):
+            raise LrsaError(
+                f"statistics of each point need one mesh for all cases, and they have {self.mesh} and"
+                f" {len(case)} points. Use --train.statistics channel"
+            )
+        self.mesh = len(case)
         self.low, self.high = np.minimum(self.low, case.x.min(0)), np.maximum(self.high, case.x.max(0))
         self.points.add(case.x)
         self.times += [] if case.times is None else [case.times.min(), case.times.max()]
         if case.f is not None:
-            self.features.add(case.f, case.f_mask)
+            self._add(self.features, case.f, case.f_mask)
         if case.globals is not None:
             self.parameters.add(case.globals[None])
         if case.u is not None:
-            known = True if case.u_mask is None else case.u_mask
-            channels = case.u.shape[-1]
-            self.targets.add(
-                case.u.reshape(-1, channels), np.broadcast_to(known, case.u.shape).reshape(-1, channels)
-            )
+            self._add(self.targets, case.u, case.u_mask)
 
     def normaliser(self, history: int = 0, coordinates: Coordinates = "box") -> Normaliser:
         """`history` frames of the target count as further features."""
         low, high = np.asarray(self.low, float), np.asarray(self.high, float)
         sides = high - low
         axes = np.flatnonzero(sides > SMALLEST * np.maximum(sides.max(), np.abs([low, high]).max(0)))
-        f, g, u = (m.shift_scale() for m in (self.features, self.parameters, self.targets))
-        f = np.concatenate([f, np.tile(u, history)], axis=1)
-        made = Normaliser(len(low), f.shape[1], g.shape[1], u.shape[1], len(axes))
+        f, u = (self._shaped(moments.shift_scale()) for moments in (self.features, self.targets))
+        f, g = np.concatenate([f, np.tile(u, history)], axis=-1), self.parameters.shift_scale()
+        points = self.mesh if self.of == "point" else None
+        made = Normaliser(len(low), f.shape[-1], g.shape[1], u.shape[-1], len(axes), points)
         made.set("x", *_map(coordinates, low, high, self.points))
         made.set("f", *f)
         made.set("g", *g)
-        made.set("u", *self.targets.shift_scale(constant=0.0))
+        made.set("u", *self._shaped(self.targets.shift_scale(constant=0.0)))
         if self.times:
             first, last = min(self.times), max(self.times)
             made.set("t", np.array([first]), np.array([last - first if last > first else 1.0]))
         made.x_axes.copy_(torch.as_tensor(axes))
         return made
+
+    def _add(self, moments: Moments, values: np.ndarray, known: np.ndarray | None) -> None:
+        """values (N, k) or (T, N, k), of which `known` (N, k) count."""
+        columns = values.shape[-1] * (values.shape[-2] if self.of == "point" else 1)
+        known = np.broadcast_to(True if known is None else known, values.shape)
+        moments.add(values.reshape(-1, columns), known.reshape(-1, columns))
+
+    def _shaped(self, statistics: np.ndarray) -> np.ndarray:
+        """(2, k), or (2, N, k) of each point."""
+        return statistics.reshape(2, self.mesh, -1) if self.of == "point" else statistics
 
 
 def _map(how: Coordinates, low: np.ndarray, high: np.ndarray, points: Moments) -> np.ndarray:

@@ -194,7 +194,7 @@ class Surrogate(nn.Module):
         if context is not None:
             channels.append(("globals", names.globals, normaliser.g_shift, context.globals))
         for what, labels, expected, given in channels:
-            wanted, there = len(expected), 0 if given is None else given.shape[-1]
+            wanted, there = expected.shape[-1], 0 if given is None else given.shape[-1]
             if wanted != there:
                 listed = f" ({', '.join(labels)})" if len(labels) == wanted > 0 else ""
                 raise LrsaError(

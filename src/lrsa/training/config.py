@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any, Literal, get_args
 
 from lrsa.context import Coordinates
+from lrsa.data.normalise import StatisticsOf
 from lrsa.data.store import Schema
 from lrsa.data.symmetry import parse
 from lrsa.errors import LrsaError
@@ -64,6 +65,9 @@ class TrainConfig:
     """Compile the repeated layers, which takes minutes at the first step; meant for GPUs."""
     coordinates: Coordinates = "box"
     """Normalisation of coordinates: one map for all axes (box), each by its deviation (axis), none (raw)."""
+    statistics: StatisticsOf = "channel"
+    """What features and targets are normalised by: statistics of each channel, or of each point. With the
+    latter the operator holds for that mesh alone, which all cases must have."""
     symmetry: str = ""
     """Exact symmetries, such as square or mirror-y: each epoch moves each case by one of them, at random."""
     seed: int = 0
@@ -78,11 +82,19 @@ class TrainConfig:
                     raise LrsaError(f"--train.{option} must be {what}, not {value}")
                 if kind in (int, (int, type(None))) and value is not None and value >= LARGEST:
                     raise LrsaError(f"--train.{name.replace('_', '-')} must be below {LARGEST}, not {value}")
-        choices = (("optimiser", Optimiser), ("precision", Precision), ("coordinates", Coordinates))
+        choices = (
+            ("optimiser", Optimiser),
+            ("precision", Precision),
+            ("coordinates", Coordinates),
+            ("statistics", StatisticsOf),
+        )
         for name, kind in choices:
             if getattr(self, name) not in get_args(kind):
                 raise LrsaError(f"--train.{name} is one of {', '.join(get_args(kind))}")
-        parse(self.symmetry)
+        if parse(self.symmetry) and self.statistics == "point":
+            raise LrsaError(
+                "--train.symmetry moves what --train.statistics point ties to its place. Leave one out"
+            )
 
 
 _RANGES: tuple[tuple[tuple[str, ...], type | tuple[type, ...], Callable[[Any], bool], str], ...] = (

@@ -251,8 +251,8 @@ def _with_dimensions(config: RunConfig, normaliser: Normaliser) -> RunConfig:
     conditioned = config.schema.protocol == "time-conditioned"
     if conditioned and "time" in model_options(config.model):
         options.setdefault("time", True)
-    options |= {"coord_dim": len(normaliser.x_axes), "out_features": len(normaliser.u_shift)}
-    features, g = len(normaliser.f_shift), len(normaliser.g_shift)
+    options |= {"coord_dim": len(normaliser.x_axes), "out_features": normaliser.u_shift.shape[-1]}
+    features, g = normaliser.f_shift.shape[-1], len(normaliser.g_shift)
     # What the model takes from the context is no feature of its points.
     needs = needs_of(create_model(config.model, **options, in_features=features + g + int(conditioned)))
     features += (0 if needs.globals else g) + int(conditioned and not needs.time)

@@ -31,7 +31,7 @@ class Survey:
     def of(config: RunConfig) -> "Survey":
         """One pass over the training cases, which are checked on the way."""
         cases, _ = split_cases(config)
-        statistics, ranges, weighted = Statistics(), Ranges({}), False
+        statistics, ranges, weighted = Statistics(config.train.statistics), Ranges({}), False
         for i, case in enumerate(cases):
             case.check_finite(cases.label(i))
             statistics.add(case)
