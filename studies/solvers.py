@@ -21,6 +21,7 @@ from pathlib import Path
 import numpy as np
 import torch
 from scipy.interpolate import LinearNDInterpolator
+from scipy.spatial import KDTree
 
 from lrsa.console import bar
 from lrsa.data.store import Dataset
@@ -31,6 +32,8 @@ from lrsa.problems.airfoil.solver import Airfoil
 from lrsa.problems.catalogue import CATALOGUE
 from lrsa.problems.darcy.solver import Darcy, solve_darcy
 from lrsa.problems.elasticity.solver import Elasticity
+from lrsa.problems.heat_transfer.gear import gear
+from lrsa.problems.heat_transfer.solver import Conduction, HeatTransfer
 from lrsa.problems.navier_stokes.solver import NavierStokes
 from lrsa.problems.pipe.solver import Pipe
 from lrsa.training.config import versions
@@ -171,12 +174,31 @@ def airfoil(seed: int) -> str:
     return relative(fields(coarse)[inside, 0], there[inside])
 
 
+def heat_transfer(seed: int) -> str:
+    """The random field of the face at the nodes of a finer one, which is its mean given that of the face."""
+    one, coarse, fine = HeatTransfer(), gear(), gear(2)
+    shares = [
+        np.exp(-np.square(m.face[:, None] - coarse.face).sum(-1) / (2 * one.length**2))
+        for m in (coarse, fine)
+    ]
+    values, modes = np.linalg.eigh(shares[0])
+    modes = (modes / np.sqrt(values))[:, values > 1e-6 * values.max()]  # what is smaller is rounding
+    drawn = np.random.default_rng(seed).standard_normal(modes.shape[1])
+    faces = [one.mean + one.deviation * (share @ modes @ drawn) for share in shares]
+    reach = one.diffusivity * one.duration / (2 * one.steps)
+    found = Conduction(fine, len(fine.face), reach).advance(faces[1] - one.initial, 2 * one.steps)
+    distance, there = KDTree(fine.points).query(coarse.points)
+    same = distance < 1e-9  # all but the middles of tetrahedra
+    return relative(one.solve(faces[0])[same], one.initial + found[there[same]])
+
+
 REFINED: dict[str, tuple[str, range, Difference]] = {
     "darcy": ("3 x 3 cells for each", range(3), darcy),
     "navier-stokes": ("512², t = 10 / 15 / 20", range(1), navier_stokes),
     "elasticity": ("half the elements' size", range(3), elasticity),
     "pipe": ("half the elements' size", range(2), pipe),
     "airfoil": ("half the cells' size, settled to 1e-4", range(2), airfoil),
+    "heat-transfer": ("half the elements' size and steps", range(3), heat_transfer),
 }
 HEAD = """\
 # The solvers

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from lrsa.pointset import Names, PointSet
 
-OPTIONAL = ("f", "u_mask", "weights", "surface", "globals", "cells", "times", "time")
+OPTIONAL = ("f", "u_mask", "weights", "surface", "globals", "cells", "times", "time", "f_mask")
 NAMES = Names(("x", "y"), ("a", "b"), ("p", "T"), ("Re",), {"p": "Pa", "T": "K", "Re": "1"})
 FRAMES = 3
 
@@ -30,7 +30,9 @@ def make_case(seed: int, points: int, fields: Iterable[str] = ("f",), **more: An
         "cells": rng.integers(-1, n, (int(rng.integers(0, 4)), 3)),
         "times": np.cumsum(rng.random(FRAMES)).astype(np.float32),
         "time": np.asarray(rng.random(), np.float32),
+        "f_mask": rng.random((n, 2)) < 0.7,
     }
+    there -= {"f_mask"} if "f" not in there else set()
     kept = {name: value for name, value in every.items() if name in there}
     if "cells" in kept and "cells" not in more:
         kept["cell_types"] = rng.integers(1, 35, len(kept["cells"])).astype(np.uint8)

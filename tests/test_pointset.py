@@ -21,6 +21,7 @@ from lrsa.pointset import PointSet, cell_types_of
         ("f", np.zeros(5)),
         ("u", np.zeros((3, 5, 1))),
         ("u_mask", np.ones((4, 2), bool)),
+        ("f_mask", np.ones((5, 2), bool)),  # without f
         ("weights", np.ones((5, 1))),
         ("surface", np.ones(4, bool)),
         ("cells", np.zeros(3, int)),
@@ -33,6 +34,12 @@ from lrsa.pointset import PointSet, cell_types_of
 def test_a_field_of_another_shape_is_refused_by_name(field: str, value: np.ndarray) -> None:
     with pytest.raises(LrsaError, match=f"^{field} "):
         make_case(0, 5, (), **{field: value})
+
+
+@pytest.mark.parametrize("mask", [np.ones((5, 1), bool), np.ones((5, 2)), np.ones((4, 2), bool)])
+def test_a_mask_of_inputs_has_their_shape_and_is_of_bool(mask: np.ndarray) -> None:
+    with pytest.raises(LrsaError, match=r"^f_mask "):
+        make_case(0, 5, ["f"], f_mask=mask)
 
 
 def test_frames_need_as_many_fields_as_times() -> None:

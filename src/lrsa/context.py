@@ -20,7 +20,8 @@ class Context:
     mask: Tensor | None = None
     """(B, N) bool, True at the real points of a padded batch."""
     weights: Tensor | None = None
-    """(B, N) quadrature measures: how much of the domain each point stands for. Any positive scale."""
+    """(B, N) quadrature measures: how much of the domain each point stands for. Any positive scale. A point
+    of weight 0 is not compressed: it only reads."""
     grid: tuple[int, ...] | None = None
     """Index shape of a structured mesh; the points are its row-major flattening."""
     edges: Tensor | None = None

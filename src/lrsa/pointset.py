@@ -46,7 +46,8 @@ class PointSet:
     u_mask: np.ndarray | None = None
     """(N, o) bool, True where the target is known."""
     weights: np.ndarray | None = None
-    """(N,) the measure of the domain that each point stands for."""
+    """(N,) the measure of the domain that each point stands for. A point of weight 0 only reads: it asks for
+    fields, and no other point hears of it."""
     cells: np.ndarray | None = None
     """(C, k) connectivity, filled up with -1 where cells have fewer than k points."""
     cell_types: np.ndarray | None = None
@@ -63,6 +64,8 @@ class PointSet:
     """() the time of this frame, where one frame was picked."""
     redraws: np.ndarray | None = None
     """() how many random draws failed before the one of this case, where a solver draws again."""
+    f_mask: np.ndarray | None = None
+    """(N, c) bool, True where the input is known; None: everywhere. What f holds elsewhere means nothing."""
     names: Names = field(default_factory=Names)
 
     def __post_init__(self) -> None:
@@ -74,6 +77,7 @@ class PointSet:
             "f": (n, None),
             "u": (*frames, n, None),
             "u_mask": (n, None),
+            "f_mask": (n, *np.shape(self.f)[1:]) if self.f is not None else (n, 0),
             "weights": (n,),
             "cells": (None, None),
             "cell_types": (None,) if self.cells is None else np.shape(self.cells)[:1],
@@ -90,6 +94,8 @@ class PointSet:
             if value is not None and not _fits(np.shape(value), shape):
                 wanted = ", ".join("any" if s is None else str(s) for s in shape)
                 raise LrsaError(f"{name} has shape {np.shape(value)}; it should be ({wanted})")
+        if self.f_mask is not None and self.f_mask.dtype != bool:
+            raise LrsaError(f"f_mask must be of bool, True where an input is known, not {self.f_mask.dtype}")
         if self.cells is not None or self.cell_types is not None:
             object.__setattr__(self, "cell_types", self._types())
         if self.grid is not None:
@@ -146,7 +152,7 @@ class PointSet:
         per_point = {
             name: value[..., index, :] if name == "u" else value[index]
             for name, value in self.arrays().items()
-            if name in ("x", "f", "u", "u_mask", "weights", "surface")
+            if name in ("x", "f", "f_mask", "u", "u_mask", "weights", "surface")
         }
         return replace(self, **per_point, cells=None, cell_types=None, grid=grid)
 

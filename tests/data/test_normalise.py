@@ -9,7 +9,7 @@ from cases import OPTIONAL, case_lists, make_case
 from hypothesis import given
 from hypothesis import strategies as st
 
-from lrsa.data.normalise import Moments, Normaliser
+from lrsa.data.normalise import Moments, Normaliser, StatisticsOf
 from lrsa.data.store import Selection
 from lrsa.errors import LrsaError
 from lrsa.pointset import PointSet
@@ -17,8 +17,8 @@ from lrsa.pointset import PointSet
 UNITS = (1e-15, 1.0, 1e12)
 
 
-def normaliser(cases: list[PointSet], history: int = 0) -> Normaliser:
-    return Normaliser.of(Selection(cases, range(len(cases))), history)
+def normaliser(cases: list[PointSet], history: int = 0, of: StatisticsOf = "channel") -> Normaliser:
+    return Normaliser.of(Selection(cases, range(len(cases))), history, of=of)
 
 
 def statistics(values: np.ndarray, constant: float) -> tuple[np.ndarray, np.ndarray]:
@@ -31,7 +31,7 @@ def assert_close(actual: torch.Tensor, expected: np.ndarray) -> None:
     np.testing.assert_allclose(actual.numpy(), expected, rtol=1e-5, atol=1e-6)
 
 
-@given(cases=case_lists(sorted(set(OPTIONAL) - {"u_mask"})))
+@given(cases=case_lists(sorted(set(OPTIONAL) - {"u_mask", "f_mask"})))
 def test_the_statistics_are_those_of_all_points_of_all_cases(cases: list[PointSet]) -> None:
     made = normaliser(cases)
     every = [case.arrays() for case in cases]
@@ -66,6 +66,80 @@ def test_targets_that_are_not_known_do_not_count(cases: list[PointSet], seed: in
         mean, deviation = statistics(values, constant=0.0) if len(values) else (np.zeros(1), np.zeros(1))
         assert_close(made.u_shift[channel : channel + 1], mean)
         assert_close(made.u_scale[channel : channel + 1], deviation)
+
+
+@given(cases=case_lists({"f", "f_mask", "times"}), seed=st.integers(0, 99))
+def test_inputs_that_are_not_known_do_not_count_and_enter_as_the_mean(
+    cases: list[PointSet], seed: int
+) -> None:
+    """Whatever is stored there: the statistics are those of the known ones, and the network sees 0."""
+    rng = np.random.default_rng(seed)
+    made = normaliser(cases)
+    if cases[0].f is None or cases[0].f_mask is None:
+        assert made.filled(cases[0]) is cases[0]
+        return
+    others = [changed_where_unknown(case, rng) for case in cases]
+    assert all(torch.equal(a, b) for a, b in zip(made.buffers(), normaliser(others).buffers(), strict=True))
+    for channel in range(2):
+        known = [case.arrays()["f"][case.arrays()["f_mask"][:, channel], channel] for case in cases]
+        values = np.concatenate(known)[:, None].astype(float)
+        mean, deviation = statistics(values, constant=1.0) if len(values) else (np.zeros(1), np.ones(1))
+        assert_close(made.f_shift[channel : channel + 1], mean)
+        assert_close(made.f_scale[channel : channel + 1], deviation)
+    for case, other in zip(cases, others, strict=True):
+        mask, f = torch.from_numpy(case.arrays()["f_mask"]), torch.from_numpy(case.arrays()["f"])
+        x = torch.from_numpy(case.x)
+        seen, true = (made.features(x, g) for g in (torch.from_numpy(made.filled(other).arrays()["f"]), f))
+        assert seen is not None
+        assert true is not None
+        assert not seen[~mask].any()
+        assert torch.equal(seen[mask], true[mask])
+
+
+def changed_where_unknown(case: PointSet, rng: np.random.Generator) -> PointSet:
+    arrays = case.arrays()
+    noise = rng.normal(0, 1e3, arrays["f"].shape).astype(np.float32)
+    return replace(case, f=np.where(arrays["f_mask"], arrays["f"], noise))
+
+
+@given(
+    cases=case_lists({"f", "f_mask", "times", "u_mask"}, ragged=False),
+    history=st.integers(0, 2),
+)
+def test_statistics_of_each_point_are_those_of_the_cases_at_it(cases: list[PointSet], history: int) -> None:
+    made = normaliser(cases, history, "point")
+    every, n = [case.arrays() for case in cases], len(cases[0])
+    assert made.points == n
+    u = np.stack([np.broadcast_to(a["u"], (3, n, 2)) for a in every]).reshape(-1, n, 2).astype(float)
+    known = np.repeat([a.get("u_mask", np.ones((n, 2), bool)) for a in every], 3, axis=0)
+    masked = np.ma.masked_array(u, ~known)
+    assert_close(made.u_shift, masked.mean(0).filled(0))
+    some = masked.std(0).filled(0)
+    np.testing.assert_allclose(made.u_scale.numpy(), some, rtol=1e-4, atol=2e-6)
+    again = Normaliser.holding(made.state_dict())
+    assert all(torch.equal(a, b) for a, b in zip(made.buffers(), again.buffers(), strict=True))
+    if cases[0].f is not None:
+        f = np.ma.masked_array(
+            np.stack([a["f"] for a in every]).astype(float),
+            ~np.stack([a.get("f_mask", np.ones((n, 2), bool)) for a in every]),
+        )
+        assert made.f_shift.shape == (n, 2 + 2 * history)
+        assert_close(made.f_shift[:, :2], f.mean(0).filled(0))
+
+
+def test_statistics_of_each_point_hold_for_that_mesh_alone() -> None:
+    made = normaliser([make_case(i, 5) for i in range(3)], of="point")
+    five, six = torch.zeros(2, 5, 2), torch.zeros(1, 6, 2)
+    seen = made.features(five, five)
+    assert seen is not None
+    assert seen.shape == made.targets(five).shape
+    refused = "statistics of each of 5 points and holds for that mesh alone, but 6"
+    with pytest.raises(LrsaError, match=refused):
+        made.features(six, six)
+    with pytest.raises(LrsaError, match=refused):
+        made.targets(six)
+    with pytest.raises(LrsaError, match="one mesh for all cases, and they have 5 and 6"):
+        normaliser([make_case(0, 5), make_case(1, 6)], of="point")
 
 
 def test_moments_keep_their_digits_where_the_mean_is_large() -> None:

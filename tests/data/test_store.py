@@ -49,7 +49,7 @@ def test_every_combination_of_fields_survives(
             assert_equal(got, given_case)
 
 
-@given(shared=st.sets(st.sampled_from(["x", "u_mask", "weights", "surface", "cells", "times"])))
+@given(shared=st.sets(st.sampled_from(["x", "f_mask", "u_mask", "weights", "surface", "cells", "times"])))
 def test_what_all_cases_share_is_kept_once(
     tmp_path_factory: pytest.TempPathFactory, shared: set[str]
 ) -> None:

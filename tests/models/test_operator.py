@@ -8,6 +8,7 @@ import torch
 from conftest import KINDS, Points, ablations, assert_same, make_operator, make_points
 from torch import Tensor, nn
 
+import lrsa
 from lrsa.context import Context, Needs
 from lrsa.errors import LrsaError
 from lrsa.models.operator import LRSA
@@ -134,6 +135,34 @@ def test_a_point_of_no_weight_is_unheard_by_the_others() -> None:
     actual = model(points.x, points.f, Context(weights=weights))
     expected = model(points.x[:, :10], points.f[:, :10], Context(weights=weights[:, :10]))
     assert_same(actual[:, :10], expected)
+
+
+@ablations
+@pytest.mark.parametrize("way", ["whole", "chunks"])
+def test_points_of_no_weight_only_read(options: dict[str, bool], way: str) -> None:
+    """The union of inputs, with weights, and outputs, without: decode(encode(inputs), outputs).
+
+    Output and gradients; in chunks too, of which some hold no input at all.
+    """
+    model, inputs, outputs = make_operator(**options), make_points(2, 9), make_points(2, 30, seed=1)
+    x, f = torch.cat([inputs.x, outputs.x], 1), torch.cat([inputs.f, outputs.f], 1)
+    weights = torch.cat([inputs.weights, torch.zeros_like(outputs.weights)], 1)
+    order = torch.randperm(39, generator=torch.Generator().manual_seed(0)) if way == "whole" else slice(None)
+    x, f, weights = x[:, order], f[:, order], weights[:, order]
+    asked = weights[0] == 0
+
+    def gradient(u: Tensor) -> list[Tensor]:
+        return list(torch.autograd.grad((u * u.detach().cos()).sum(), list(model.parameters())))
+
+    context = Context(weights=weights)
+    union = model(x, f, context) if way == "whole" else lrsa.stream(model, x, f, context, chunk=7)
+    state = model.encode(inputs.x, inputs.f, Context(weights=inputs.weights))
+    decoded = model.decode(state, x[:, asked], f[:, asked])
+    assert_same(union[:, asked], decoded)
+    for mine, theirs in zip(gradient(union[:, asked]), gradient(decoded), strict=True):
+        assert_same(mine, theirs, 1e-11)
+    everyone = model(x, f).detach()
+    assert float((everyone[:, asked] - decoded.detach()).abs().max()) > 1e-3, "compressing all is another map"
 
 
 # --- other points --------------------------------------------------------------------------------------

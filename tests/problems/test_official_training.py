@@ -65,6 +65,17 @@ def pipe(folder: Path) -> None:
         np.save(folder / f"Pipe_{axis}.npy", array)
 
 
+def heat_transfer(folder: Path) -> None:
+    """input (300, n), output (300, N); both meshes, whose cells count from 1 and from 0."""
+    scipy.io.savemat(
+        folder / "HeatTransfer.mat", {"input": RNG.random((300, 4)), "output": RNG.random((300, 6))}
+    )
+    points, elements = RNG.random((6, 3)), np.array([[1, 2, 3, 4], [3, 4, 5, 6]])
+    scipy.io.savemat(folder / "Part_Mesh.mat", {"points": points, "elements": elements})
+    face = {"Points": RNG.random((4, 3)) * [1, 1, 0], "Faces": np.array([[0, 1, 2], [1, 2, 3]])}
+    scipy.io.savemat(folder / "lbe_ev_input.mat", {**face, "Eigenvectors": RNG.random((4, 3))})
+
+
 WRITERS: dict[str, Callable[[Path], None]] = {
     "elasticity": elasticity,
     "darcy": darcy,
@@ -72,6 +83,7 @@ WRITERS: dict[str, Callable[[Path], None]] = {
     "plasticity": plasticity,
     "airfoil": airfoil,
     "pipe": pipe,
+    "heat-transfer": heat_transfer,
 }
 
 

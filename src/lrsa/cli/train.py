@@ -46,7 +46,8 @@ def train(
         init: A run whose weights to start from.
         device: cpu, cuda, ...
         threads: CPU threads (default: torch's choice).
-        weights: Use the quadrature weights of the points, where the data has them.
+        weights: Use the quadrature weights of the points, where the data has them; points of weight 0 only
+            read then.
         matched: Choose the width that gives the model as many parameters as LRSA would have here.
         chosen: The model.
         model: Its options.

@@ -1,6 +1,8 @@
 """Normalisation by training statistics, kept with the weights."""
 
 from collections.abc import Mapping
+from dataclasses import replace
+from typing import Literal
 
 import numpy as np
 import torch
@@ -10,6 +12,10 @@ from lrsa.context import Coordinates
 from lrsa.data.store import Selection
 from lrsa.errors import LrsaError
 from lrsa.pointset import PointSet
+
+StatisticsOf = Literal["channel", "point"]
+"""Of what features and targets have their mean and deviation: of each `channel` over all points, or of each
+`point` of one mesh over all cases."""
 
 SMALLEST = 1e-8
 """What varies less, relative to its size, is constant: units do not matter."""
@@ -54,11 +60,13 @@ class Normaliser(nn.Module):
     Features, globals and targets: (v - mean) / deviation per channel; a target that is constant in training
     is predicted as it. Coordinates, unless a run says otherwise: one isotropic map of the training bounding
     box to [-1, 1] along its longest side, so that shapes stay shapes; axes on which all training points agree
-    are dropped. Times: the training times to [0, 1], whatever their unit.
+    are dropped. Times: the training times to [0, 1], whatever their unit. An input that is not known counts
+    as its mean.
 
-    What a run may ask for besides, each None where it does not: coordinates by a logarithm of the distance
-    (`x_log`), the places of the nodes relative to their training places (`nodes`), targets relative to the
-    frame before (`u_last`).
+    With statistics of each point, the shifts and scales of features and targets are (N, ·), and hold for that
+    mesh of N points alone. What a run may ask for besides, each None where it does not: coordinates by a
+    logarithm of the distance (`x_log`), the places of the nodes relative to their training places (`nodes`),
+    targets relative to the frame before (`u_last`).
     """
 
     x_axes: Tensor
@@ -77,19 +85,31 @@ class Normaliser(nn.Module):
     """(2, N, p'): mean and deviation of each node of a set of one topology."""
     u_last: Tensor | None
 
-    def __init__(self, coords: int, features: int, global_features: int, targets: int, axes: int) -> None:
+    def __init__(
+        self,
+        coords: int,
+        features: int,
+        global_features: int,
+        targets: int,
+        axes: int,
+        points: int | None = None,
+    ) -> None:
         super().__init__()
         self.register_buffer("x_axes", torch.arange(axes))
-        for name, size in (("x", coords), ("f", features), ("g", global_features), ("u", targets), ("t", 1)):
+        each = () if points is None else (points,)
+        sizes = {"x": (coords,), "f": (*each, features), "g": (global_features,), "u": (*each, targets)}
+        for name, size in {**sizes, "t": (1,)}.items():
             self.register_buffer(f"{name}_shift", torch.zeros(size))
             self.register_buffer(f"{name}_scale", torch.ones(size))
         for name in OPTIONAL:
             self.register_buffer(name, None)
 
     @staticmethod
-    def of(cases: Selection, history: int = 0, coordinates: Coordinates = "box") -> "Normaliser":
+    def of(
+        cases: Selection, history: int = 0, coordinates: Coordinates = "box", of: StatisticsOf = "channel"
+    ) -> "Normaliser":
         """The normalisation of these training cases."""
-        statistics = Statistics()
+        statistics = Statistics(of)
         for i, case in enumerate(cases):
             case.check_finite(cases.label(i))
             statistics.add(case)
@@ -98,17 +118,25 @@ class Normaliser(nn.Module):
     @staticmethod
     def holding(tensors: Mapping[str, Tensor]) -> "Normaliser":
         """Of the state of another one."""
-        sizes = (len(tensors[name]) for name in ("x_shift", "f_shift", "g_shift", "u_shift", "x_axes"))
-        made = Normaliser(*sizes)
+        sizes = (tensors[f"{name}_shift"].shape[-1:].numel() for name in "xfgu")
+        each = tensors["u_shift"].shape[:-1]
+        made = Normaliser(*sizes, len(tensors["x_axes"]), each[0] if each else None)
         for name in OPTIONAL:
             setattr(made, name, tensors.get(name))
         made.load_state_dict(tensors)
         return made
 
     @property
+    def points(self) -> int | None:
+        """Those of the mesh, each of which has statistics of its own; None where it may be any mesh."""
+        if self.nodes is not None:
+            return self.nodes.shape[1]
+        return len(self.u_shift) if self.u_shift.ndim == 2 else None
+
+    @property
     def features_per_point(self) -> int:
         """Channels of what `features` gives."""
-        return len(self.f_shift) + (0 if self.nodes is None else self.nodes.shape[-1])
+        return self.f_shift.shape[-1] + (0 if self.nodes is None else self.nodes.shape[-1])
 
     def coordinates(self, x: Tensor) -> Tensor:
         """(B, N, p) physical -> (B, N, p') normalised, without constant axes."""
@@ -119,16 +147,21 @@ class Normaliser(nn.Module):
         r = x.norm(dim=-1, keepdim=True).clamp(min=torch.finfo(x.dtype).tiny)
         return x * (r.log1p() / r)
 
+    def filled(self, case: PointSet) -> PointSet:
+        """The case with the mean, which becomes 0, where an input is not known."""
+        if case.f is None or case.f_mask is None:
+            return case
+        mean = self.f_shift[..., : case.f.shape[1]].cpu().numpy()  # frames of the target come behind
+        if mean.shape[-1] != case.f.shape[1] or self.points not in (None, len(case)):
+            return case  # refused with its reason where the model is applied
+        return replace(case, f=np.where(case.f_mask, case.f, mean), f_mask=None)
+
     def features(self, x: Tensor, f: Tensor | None) -> Tensor | None:
         """x (B, N, p), f (B, N, c) physical -> what is known at each point, normalised."""
+        self.check_mesh(x.shape[-2])
         known = None if f is None else (f - self.f_shift) / self.f_scale
         if self.nodes is None:
             return known
-        if x.shape[1] != self.nodes.shape[1]:
-            raise LrsaError(
-                f"the surrogate knows the training places of {self.nodes.shape[1]} nodes"
-                f" (--train.deviations), and the case has {x.shape[1]} points"
-            )
         moved = (x[..., self.x_axes] - self.nodes[0]) / self.nodes[1]
         return moved if known is None else torch.cat([known, moved], dim=-1)
 
@@ -140,11 +173,21 @@ class Normaliser(nn.Module):
 
     def targets(self, u: Tensor, f: Tensor | None = None) -> Tensor:
         """Normalised (B, N, o) -> physical; of the change of a frame, with the features f (B, N, c)."""
+        self.check_mesh(u.shape[-2])
         u = u * self.u_scale + self.u_shift
         if self.u_last is None:
             return u
         assert f is not None
         return f[..., -u.shape[-1] :] + u
+
+    def check_mesh(self, points: int) -> None:
+        """Refuse another number of points where each has statistics of its own."""
+        if self.points is not None and points != self.points:
+            raise LrsaError(
+                f"the surrogate was trained with statistics of each of {self.points} points and holds for"
+                f" that mesh alone, but {points} are given. Train without --train.deviations and with"
+                " --train.statistics channel for others"
+            )
 
     def set(self, name: str, shift: np.ndarray, scale: np.ndarray) -> None:
         """Of the channels `name`: x, f, g, u or t."""
@@ -156,58 +199,61 @@ class Statistics:
     """What normalisation needs to know of the training cases, accumulated in one pass over them.
 
     Args:
-        deviations: Also of each node, over cases of one topology.
+        of: Of what features and targets have their mean and deviation.
+        deviations: Also of the place of each node, over cases of one topology.
         change: Also of the change from frame to frame.
     """
 
-    def __init__(self, deviations: bool = False, change: bool = False) -> None:
+    def __init__(
+        self, of: StatisticsOf = "channel", *, deviations: bool = False, change: bool = False
+    ) -> None:
+        self.of, self.mesh, self.fixed = of, 0, deviations or of == "point"
+        self.nodes = Moments() if deviations else None
+        self.changes = Moments() if change else None
+        self.some: list[np.ndarray] = []
         self.points, self.features, self.targets, self.parameters = (Moments() for _ in range(4))
         self.low, self.high = np.array(np.inf), np.array(-np.inf)
         self.times: list[float] = []
-        self.some: list[np.ndarray] = []
-        self.nodes = Moments() if deviations else None
-        self.changes = Moments() if change else None
 
     def add(self, case: PointSet) -> None:
         """One more case."""
+        if self.fixed and self.mesh not in (0, len(case)):
+            cure = "--train.statistics channel" if self.of == "point" else "--train.no-deviations"
+            raise LrsaError(
+                f"statistics of each point need one mesh for all cases, and they have {self.mesh} and"
+                f" {len(case)} points. Use {cure}"
+            )
+        self.mesh = len(case)
         self.low, self.high = np.minimum(self.low, case.x.min(0)), np.maximum(self.high, case.x.max(0))
         self.points.add(case.x)
         self.some.append(case.x[:: max(1, len(case) // SOME)])
         self.times += [] if case.times is None else [case.times.min(), case.times.max()]
         if case.f is not None:
-            self.features.add(case.f)
+            self._add(self.features, case.f, case.f_mask)
         if case.globals is not None:
             self.parameters.add(case.globals[None])
         if case.u is not None:
-            known = True if case.u_mask is None else case.u_mask
-            channels = case.u.shape[-1]
-            self.targets.add(
-                case.u.reshape(-1, channels), np.broadcast_to(known, case.u.shape).reshape(-1, channels)
-            )
-        self._add_options(case)
-
-    def _add_options(self, case: PointSet) -> None:
+            self._add(self.targets, case.u, case.u_mask)
         if self.nodes is not None:
-            if len(self.nodes.count) not in (0, case.x.size):
-                raise LrsaError("--train.deviations needs cases of one topology, and theirs differ in points")
             self.nodes.add(case.x.reshape(1, -1))
         if self.changes is not None:
             if case.times is None or case.u is None:
                 raise LrsaError("--train.change needs frames in time, and the cases have none")
-            self.changes.add(np.diff(case.u, axis=0).reshape(-1, case.u.shape[-1]))
+            self._add(self.changes, np.diff(case.u, axis=0), case.u_mask)
 
     def normaliser(self, history: int = 0, coordinates: Coordinates = "box") -> Normaliser:
         """`history` frames of the target count as further features."""
         low, high = np.asarray(self.low, float), np.asarray(self.high, float)
         sides = high - low
         axes = np.flatnonzero(sides > SMALLEST * np.maximum(sides.max(), np.abs([low, high]).max(0)))
-        f, g, u = (m.shift_scale() for m in (self.features, self.parameters, self.targets))
-        f = np.concatenate([f, np.tile(u, history)], axis=1)
-        made = Normaliser(len(low), f.shape[1], g.shape[1], u.shape[1], len(axes))
+        f, u = (self._shaped(moments.shift_scale()) for moments in (self.features, self.targets))
+        f, g = np.concatenate([f, np.tile(u, history)], axis=-1), self.parameters.shift_scale()
+        points = self.mesh if self.of == "point" else None
+        made = Normaliser(len(low), f.shape[-1], g.shape[1], u.shape[-1], len(axes), points)
         made.set("x", *self._map(coordinates, low, high))
         made.set("f", *f)
         made.set("g", *g)
-        made.set("u", *(self.changes or self.targets).shift_scale(constant=0.0))
+        made.set("u", *self._shaped((self.changes or self.targets).shift_scale(constant=0.0)))
         made.x_log = torch.ones(1) if coordinates == "log" else None
         made.u_last = torch.ones(1) if self.changes else None
         if self.nodes is not None:
@@ -218,6 +264,16 @@ class Statistics:
             made.set("t", np.array([first]), np.array([last - first if last > first else 1.0]))
         made.x_axes.copy_(torch.as_tensor(axes))
         return made
+
+    def _add(self, moments: Moments, values: np.ndarray, known: np.ndarray | None) -> None:
+        """values (N, k) or (T, N, k), of which `known` (N, k) count."""
+        columns = values.shape[-1] * (values.shape[-2] if self.of == "point" else 1)
+        known = np.broadcast_to(True if known is None else known, values.shape)
+        moments.add(values.reshape(-1, columns), known.reshape(-1, columns))
+
+    def _shaped(self, statistics: np.ndarray) -> np.ndarray:
+        """(2, k), or (2, N, k) of each point."""
+        return statistics.reshape(2, self.mesh, -1) if self.of == "point" else statistics
 
     def _map(self, how: Coordinates, low: np.ndarray, high: np.ndarray) -> np.ndarray:
         """(2, p): shift and scale of every coordinate."""

@@ -9,6 +9,7 @@ from torch import nn
 
 from lrsa.context import Context, Needs, needs_of
 from lrsa.data.batch import Batch, collate, pad
+from lrsa.data.normalise import Normaliser
 from lrsa.geometry.eigenbasis import eigenbasis
 from lrsa.geometry.graphs import batch_edges, case_edges, connection
 from lrsa.pointset import PointSet
@@ -20,13 +21,16 @@ class Collator:
 
     weights: bool
     needs: Needs
+    normaliser: Normaliser | None = None
+    """Knows what stands for an input that is not known."""
 
     @staticmethod
-    def of(model: nn.Module, weights: bool) -> "Collator":
+    def of(model: nn.Module, weights: bool, normaliser: Normaliser | None = None) -> "Collator":
         """For what `model` declares."""
-        return Collator(weights, needs_of(model))
+        return Collator(weights, needs_of(model), normaliser)
 
     def __call__(self, cases: Sequence[PointSet]) -> Batch:
+        cases = [self.normaliser.filled(case) for case in cases] if self.normaliser else cases
         batch = collate(cases, self.weights)
         return replace(batch, context=self.with_geometry(batch.context, cases, batch.x.shape[1]))
 

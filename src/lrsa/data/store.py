@@ -30,10 +30,12 @@ from lrsa.pointset import Names, PointSet
 from lrsa.typed import conforms
 
 FORMAT, VERSION = "lrsa-pointsets", 1
-PER_POINT = ("x", "f", "u", "u_mask", "weights", "surface")
+PER_POINT = ("x", "f", "f_mask", "u", "u_mask", "weights", "surface")
 PER_CELL = ("cells", "cell_types")
 TABLES = ("offsets", "cell_offsets", "grids")
-KINDS = {"u_mask": "b", "surface": "b"} | dict.fromkeys((*PER_CELL, *TABLES, "redraws"), "iu")
+KINDS = dict.fromkeys(("f_mask", "u_mask", "surface"), "b") | dict.fromkeys(
+    (*PER_CELL, *TABLES, "redraws"), "iu"
+)
 """Kinds of numbers, of the arrays that are not floating-point."""
 
 

@@ -18,9 +18,11 @@ from lrsa.files import atomic, remove_left
 from lrsa.pointset import Names, PointSet, check_digits
 
 TEST_SHARE = 0.2
-SHAREABLE = ("x", "u_mask", "weights", "surface", *PER_CELL, "times")
-DTYPES = {"u_mask": np.bool_, "surface": np.bool_, "cell_types": np.uint8} | dict.fromkeys(
-    ("cells", "offsets", "cell_offsets", "grids", "redraws"), np.int64
+SHAREABLE = ("x", "f_mask", "u_mask", "weights", "surface", *PER_CELL, "times")
+DTYPES = (
+    {"cell_types": np.uint8}
+    | dict.fromkeys(("f_mask", "u_mask", "surface"), np.bool_)
+    | dict.fromkeys(("cells", "offsets", "cell_offsets", "grids", "redraws"), np.int64)
 )
 """Of the fields that are not float32."""
 HEADERS = 65536

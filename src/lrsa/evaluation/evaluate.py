@@ -140,7 +140,7 @@ def target_names(config: RunConfig, channels: int) -> list[str]:
 
 
 def _named(config: RunConfig, surrogate: Surrogate, text: str, case: PointSet) -> list[Metric]:
-    targets = target_names(config, len(surrogate.normaliser.u_scale))
+    targets = target_names(config, surrogate.normaliser.u_scale.shape[-1])
     return metrics_of(text, targets, case, quantities_of(config.schema.name))
 
 

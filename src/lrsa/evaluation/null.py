@@ -6,7 +6,7 @@ linear regression    least squares from the parameters of the case to the field,
                      of the field where points differ. Only where cases have parameters.
 """
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 
 import numpy as np
 from scipy.spatial import KDTree
@@ -99,14 +99,17 @@ class NullBaselines:
         """What the inputs of a case look like, as a vector of one length for all cases."""
         case = self.protocol.inputs(case)
         parameters = np.zeros(0) if case.globals is None else case.globals.astype(float)
-        fields = [v for v in (case.x, case.f) if v is not None]
+        fields = [(v, np.ones(v.shape, bool)) for v in (case.x, case.f) if v is not None]
         if case.u is not None:
-            fields.append(np.moveaxis(case.u, 0, -2).reshape(len(case), -1))
+            frames = np.moveaxis(case.u, 0, -2).reshape(len(case), -1)
+            fields.append((frames, np.ones(frames.shape, bool)))
+        if case.f is not None and case.f_mask is not None:
+            fields[1] = (case.f, case.f_mask)
         if self.fixed:
-            values = np.concatenate([v.astype(float).ravel() for v in fields])
-            few = np.random.default_rng(0).permutation(len(values))[:DESCRIPTOR]
-            return np.concatenate([parameters, values[few]])
-        moments = [m(v.astype(float), axis=0) for v in fields for m in (np.mean, np.std)]
+            # Inputs that are known at few points would be lost in a draw from all points.
+            pools = [fields] if case.f_mask is None else [[field] for field in fields]
+            return np.concatenate([parameters, *map(_drawn, pools)])
+        moments = [_moment(m, v, known) for v, known in fields for m in (np.mean, np.std)]
         return np.concatenate([parameters, *moments])
 
 
@@ -129,9 +132,22 @@ def corresponding(cases: Iterable[PointSet]) -> bool:
     cases = iter(cases)
     first = next(cases)
     return all(
-        len(case) == len(first) and _equal(case.cells, first.cells) and _equal(case.u_mask, first.u_mask)
+        len(case) == len(first)
+        and all(_equal(getattr(case, k), getattr(first, k)) for k in ("cells", "u_mask", "f_mask"))
         for case in cases
     )
+
+
+def _drawn(fields: Sequence[tuple[np.ndarray, np.ndarray]]) -> np.ndarray:
+    """Some of the known values (N, k) of these fields, the same ones of every case."""
+    values = np.concatenate([v[known].astype(float) for v, known in fields])
+    return values[np.random.default_rng(0).permutation(len(values))[:DESCRIPTOR]]
+
+
+def _moment(moment: Callable[..., np.ndarray], values: np.ndarray, known: np.ndarray) -> np.ndarray:
+    """(k,) of the known values (N, k) of each column; 0 where none is known."""
+    columns = zip(values.T.astype(float), known.T, strict=True)
+    return np.array([moment(column[k]) if k.any() else 0.0 for column, k in columns])
 
 
 def _varies(table: np.ndarray) -> np.ndarray:

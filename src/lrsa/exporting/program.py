@@ -61,9 +61,8 @@ class Signature:
                 " fixed program can. `lrsa predict` runs it"
             )
         grid = _cases(config)[0].grid if needs.grid else None
-        fixed = needs.sensors or (0 if normaliser.nodes is None else normaliser.nodes.shape[1])
-        points: str | int = math.prod(grid) if grid is not None else fixed or "N"
-        features, parameters = len(normaliser.f_shift), len(normaliser.g_shift)
+        points: str | int = math.prod(grid) if grid is not None else needs.sensors or normaliser.points or "N"
+        features, parameters = normaliser.f_shift.shape[-1], len(normaliser.g_shift)
         shapes: dict[str, Shape] = {"x": ("B", points, len(normaliser.x_shift))}
         shapes |= {"f": ("B", points, features)} if features else {}
         shapes |= (

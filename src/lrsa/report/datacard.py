@@ -16,6 +16,8 @@ from lrsa.report.figures import draw_samples
 SAMPLED = 50
 """Cases from which ranges are taken."""
 HEAD = ("field", "shape", "least", "mean", "largest")
+MASKS = ("f_mask", "u_mask")
+"""Of the channels of the field that their first letter names."""
 LONG = 3
 """Items of a list in the provenance that are shown."""
 
@@ -58,7 +60,7 @@ def card_rows(data: Dataset) -> list[tuple[str, ...]]:
             types = np.concatenate([case.arrays()["cell_types"] for case in few])
             rows.append((f"cells ({', '.join(type_names(types))})", shape, "", "", ""))
         elif values[0].dtype == bool:
-            rows += _shares(name, shape, values, labels["u"] if name == "u_mask" else ())
+            rows += _shares(name, shape, values, labels[name[0]] if name in MASKS else ())
         elif len(labels.get(name, ())):
             for channel, label in enumerate(labels[name]):
                 unit = names.units.get(label, "")
@@ -112,13 +114,8 @@ def _shares(
 
 def _known(cases: Sequence[PointSet], name: str, channel: int) -> list[np.ndarray]:
     values = [case.arrays()[name][..., channel] for case in cases]
-    if name != "u" or cases[0].u_mask is None:
-        return values
-    return [
-        v[..., case.u_mask[:, channel]]
-        for v, case in zip(values, cases, strict=True)
-        if case.u_mask is not None
-    ]
+    masks = [case.arrays().get(f"{name}_mask") for case in cases]
+    return [v if m is None else v[..., m[:, channel]] for v, m in zip(values, masks, strict=True)]
 
 
 def _range(values: Sequence[np.ndarray]) -> tuple[str, str, str]:

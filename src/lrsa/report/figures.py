@@ -91,7 +91,7 @@ def sample_pictures(case: PointSet) -> dict[str, Picture]:
     channel = -1 if moves(names) else 0
     target = names.targets[channel] if names.targets else "target"
     if case.f is not None and case.f.shape[1]:
-        made[names.inputs[0] if names.inputs else "input"] = _whole(case, case.f[:, 0])
+        made[names.inputs[0] if names.inputs else "input"] = _first_input(case, case.f[:, 0])
     elif case.u is not None and case.u.ndim == 3:
         made[f"{target}, first frame"] = picture_of(case, case.u[0, :, channel])
     if case.u is not None:
@@ -161,6 +161,12 @@ def draw_samplings(path: Path, points: Sequence[float], series: Mapping[str, Seq
         axes.set_xticks([], minor=True)
         _logarithmic(axes)
         _finish(axes)
+
+
+def _first_input(case: PointSet, values: np.ndarray) -> Picture:
+    """Only the points at which it is known, of which there may be few."""
+    known = np.arange(len(case)) if case.f_mask is None else np.flatnonzero(case.f_mask[:, 0])
+    return _whole(case, values) if len(known) in (0, len(case)) else _whole(case.subset(known), values[known])
 
 
 def _whole(case: PointSet, values: np.ndarray) -> Picture:

@@ -53,7 +53,7 @@ def predict_dataset(surrogate: Surrogate, source: Path, out: Path, who: str) -> 
 
 def _check(surrogate: Surrogate, data: Dataset, history: int, who: str) -> None:
     features = 0 if data[0].f is None else data[0].f.shape[-1]
-    expected = len(surrogate.normaliser.f_shift) - history * len(surrogate.normaliser.u_shift)
+    expected = surrogate.normaliser.f_shift.shape[-1] - history * surrogate.normaliser.u_shift.shape[-1]
     if features != expected:
         listed = ", ".join(data.schema.names.inputs)
         raise LrsaError(

@@ -75,7 +75,7 @@ class Inputs:
     @property
     def channels(self) -> tuple[str, ...]:
         """One name for each column of the prediction."""
-        names, count = self.surrogate.schema.names.targets, len(self.surrogate.normaliser.u_shift)
+        names, count = self.surrogate.schema.names.targets, self.surrogate.normaliser.u_shift.shape[-1]
         return names if len(names) == count else numbered("u", count)
 
     def load(self, path: Path) -> Loaded:
@@ -170,7 +170,7 @@ class Inputs:
     def _load_npz(self, path: Path) -> Loaded:
         """NPZ for a run whose data was not imported from files: x, and the features by name."""
         arrays = read_npz(path)
-        features = len(self.surrogate.normaliser.f_shift)
+        features = self.surrogate.normaliser.f_shift.shape[-1]
         case = case_of(path, arrays, self.surrogate.schema.names, features, self.inputs, str(self.run))
         there = [name for name in self.roles.targets if np.size(arrays.get(name, ())) == len(case)]
         truth = {name: arrays[name].reshape(1, len(case), 1) for name in there}
@@ -211,7 +211,7 @@ class Inputs:
         return replace(case, x=x)
 
     def _check_features(self, case: PointSet, path: Path) -> None:
-        wanted, given = len(self.surrogate.normaliser.f_shift), 0 if case.f is None else case.f.shape[1]
+        wanted, given = self.surrogate.normaliser.f_shift.shape[-1], 0 if case.f is None else case.f.shape[1]
         if wanted != given:
             names = ", ".join(self.surrogate.schema.names.inputs)
             raise LrsaError(

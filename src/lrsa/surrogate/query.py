@@ -73,13 +73,17 @@ class Query:
         x = self.coordinates(names.coords or tuple("xyz"[: case.x.shape[1]]), dropped)
         if case.f is None:
             return PointSet(x, names=names), []
-        f = np.array(case.f[KDTree(case.x).query(x)[1]], np.float32)
+        nearest = KDTree(case.x).query(x)[1]
+        f = np.array(case.f[nearest], np.float32)
+        known = None if case.f_mask is None else case.f_mask[nearest]
         labels = names.inputs if len(names.inputs) == f.shape[1] else ()
         for i, name in enumerate(labels):
             if name in self.columns:
                 f[:, i] = self.columns[name]
+                if known is not None:
+                    known[:, i] = True
         taken = [name for name in labels if name not in self.columns] if labels else ["all inputs"]
-        made = PointSet(x, f, names=names)
+        made = PointSet(x, f, f_mask=known, names=names)
         made.check_finite(str(self.path))
         return made, taken
 
@@ -104,7 +108,8 @@ def predict_at(surrogate: Surrogate, case: PointSet, query: PointSet) -> np.ndar
         raise LrsaError(f"--at needs a model that decodes at any point; {type(model).__name__} does not")
     model.check_pointwise("predict at query points")
     device = surrogate.normaliser.x_shift.device
-    batch, asked = surrogate.collate([case]).to(device), collate([query]).to(device)
+    batch = surrogate.collate([case]).to(device)
+    asked = collate([surrogate.normaliser.filled(query)]).to(device)
     surrogate.check(batch.x, batch.f)
     times = [None] if batch.times is None else list(batch.times.unbind(1))
     frames = []

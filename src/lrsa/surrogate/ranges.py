@@ -99,15 +99,16 @@ def _spans(case: PointSet) -> dict[str, Span]:
     """(smallest, largest) of every channel of one case."""
     spans: dict[str, Span] = {}
     names = case.names
-    for kind, values, labels in (
-        ("coordinate", case.x, names.coords or "xyz"),
-        ("input", case.f, names.inputs),
-        ("parameter", None if case.globals is None else case.globals[None], names.globals),
+    for kind, values, known, labels in (
+        ("coordinate", case.x, None, names.coords or "xyz"),
+        ("input", case.f, case.f_mask, names.inputs),
+        ("parameter", None if case.globals is None else case.globals[None], None, names.globals),
     ):
-        if values is not None:
-            lows, highs = values.min(0), values.max(0)
-            for i, (low, high) in enumerate(zip(lows, highs, strict=True)):
-                spans[f"{kind} {_label(labels, i, len(lows))}"] = (float(low), float(high))
+        for i, column in enumerate([] if values is None else values.T):
+            seen = column if known is None else column[known[:, i]]
+            if len(seen):
+                label = _label(labels, i, np.shape(values)[1])
+                spans[f"{kind} {label}"] = (float(seen.min()), float(seen.max()))
     times = case.times if case.times is not None else case.time
     if times is not None:
         spans["time"] = (float(np.min(times)), float(np.max(times)))

@@ -19,7 +19,7 @@ def roles_of(surrogate: Surrogate, inputs: Sequence[str], run: Path) -> tuple[Ro
     if kept is not None:
         roles = Roles.from_dict(kept)
     else:
-        targets = names.targets or numbered("u", len(surrogate.normaliser.u_shift))
+        targets = names.targets or numbered("u", surrogate.normaliser.u_shift.shape[-1])
         roles = Roles(names.inputs, targets, globals=names.globals)
     if kept is None:
         return replace(roles, inputs=tuple(inputs) or roles.inputs), False

@@ -158,17 +158,18 @@ class Surrogate(nn.Module):
 
     def collate(self, cases: Sequence[PointSet]) -> Batch:
         """One batch with all that the model needs."""
-        collator = Collator.of(self.model, self.weighted is not False)
+        collator = Collator.of(self.model, self.weighted is not False, self.normaliser)
         return collator([self._with_measures(case) for case in cases])
 
     def _with_measures(self, case: PointSet) -> PointSet:
         """The case with the quadrature weights that the model was trained with."""
         if not self.weighted or case.weights is not None:
             return case
-        if case.cells is None:
+        if case.cells is None or case.f_mask is not None:
             raise LrsaError(
                 "the surrogate was trained with quadrature weights, and the case has neither weights nor"
                 " cells to compute them from. Give weights, the measure of every point"
+                + (" that gives inputs, and 0 for the others" if case.f_mask is not None else "")
             )
         return replace(case, weights=point_measures(case))
 
@@ -194,7 +195,7 @@ class Surrogate(nn.Module):
         if context is not None:
             channels.append(("globals", names.globals, normaliser.g_shift, context.globals))
         for what, labels, expected, given in channels:
-            wanted, there = len(expected), 0 if given is None else given.shape[-1]
+            wanted, there = expected.shape[-1], 0 if given is None else given.shape[-1]
             if wanted != there:
                 listed = f" ({', '.join(labels)})" if len(labels) == wanted > 0 else ""
                 raise LrsaError(

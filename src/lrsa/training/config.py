@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any, Literal, get_args
 
 from lrsa.context import Coordinates
+from lrsa.data.normalise import StatisticsOf
 from lrsa.data.store import Schema
 from lrsa.data.symmetry import parse
 from lrsa.errors import LrsaError
@@ -63,7 +64,7 @@ class TrainConfig:
     precision: Precision = "fp32"
     """Precision of the forward and backward pass."""
     weights: bool = True
-    """Use the quadrature weights of the points, where the data has them."""
+    """Use the quadrature weights of the points, where the data has them; those of weight 0 then only read."""
     chunk: int | None = None
     """Points at a time, for point sets that do not fit in memory: slower, the same gradient."""
     recompute: bool = False
@@ -75,7 +76,10 @@ class TrainConfig:
     the logarithm of the distance from where the points are dense (log), for small bodies in large domains."""
     deviations: bool = False
     """Show the model how far each node lies from its mean place, in units of its own deviation: for meshes of
-    one topology whose nodes move little from case to case."""
+    one topology whose nodes move little from case to case. The operator then holds for that mesh alone."""
+    statistics: StatisticsOf = "channel"
+    """What features and targets are normalised by: statistics of each channel, or of each point. With the
+    latter the operator holds for that mesh alone, which all cases must have."""
     change: bool = False
     """Learn the change from frame to frame instead of the next frame (autoregressive data)."""
     symmetry: str = ""
@@ -92,13 +96,20 @@ class TrainConfig:
                     raise LrsaError(f"--train.{option} must be {what}, not {value}")
                 if kind in (int, (int, type(None))) and value is not None and value >= LARGEST:
                     raise LrsaError(f"--train.{name.replace('_', '-')} must be below {LARGEST}, not {value}")
-        choices = (("optimiser", Optimiser), ("precision", Precision), ("coordinates", Coordinates))
+        choices = (
+            ("optimiser", Optimiser),
+            ("precision", Precision),
+            ("coordinates", Coordinates),
+            ("statistics", StatisticsOf),
+        )
         for name, kind in choices:
             if getattr(self, name) not in get_args(kind):
                 raise LrsaError(f"--train.{name} is one of {', '.join(get_args(kind))}")
-        parse(self.symmetry)
         check_loss(self.loss)
         check_metrics(self.metrics)
+        if parse(self.symmetry) and (self.statistics == "point" or self.deviations):
+            tied = "--train.deviations" if self.deviations else "--train.statistics point"
+            raise LrsaError(f"--train.symmetry moves what {tied} ties to its place. Leave one out")
 
 
 _RANGES: tuple[tuple[tuple[str, ...], type | tuple[type, ...], Callable[[Any], bool], str], ...] = (

@@ -199,7 +199,7 @@ def trainer_of(run: Path, config: RunConfig, normaliser: Normaliser | None = Non
         protocol(config.schema.protocol),
         training,
         validation,
-        Collator.of(surrogate.model, config.train.weights),
+        Collator.of(surrogate.model, config.train.weights, surrogate.normaliser),
         config.device,
     )
 
@@ -263,7 +263,7 @@ def _with_dimensions(config: RunConfig, normaliser: Normaliser) -> RunConfig:
     conditioned = config.schema.protocol == "time-conditioned"
     if conditioned and "time" in model_options(config.model):
         options.setdefault("time", True)
-    options |= {"coord_dim": len(normaliser.x_axes), "out_features": len(normaliser.u_shift)}
+    options |= {"coord_dim": len(normaliser.x_axes), "out_features": normaliser.u_shift.shape[-1]}
     features, g = normaliser.features_per_point, len(normaliser.g_shift)
     # What the model takes from the context is no feature of its points.
     needs = needs_of(create_model(config.model, **options, in_features=features + g + int(conditioned)))
@@ -307,11 +307,11 @@ def _check_first_step(surrogate: Surrogate, config: RunConfig) -> None:
         raise LrsaError(f"{config.data.path} has no frames to learn")
     cases = [training[i] for i in range(min(config.train.batch_size, len(training)))]
     first = [how.example(case, 0) for case in cases if how.examples(case)]
-    collator = Collator.of(surrogate.model, config.train.weights)
+    collator = Collator.of(surrogate.model, config.train.weights, surrogate.normaliser)
     symmetry = Symmetry.of(config.train.symmetry, training)
     symmetry.factors(first[0])  # refused where the case lacks what the group needs
     batch = collator(first)
-    targets = labels(config.schema.names.targets, len(surrogate.normaliser.u_scale))
+    targets = labels(config.schema.names.targets, surrogate.normaliser.u_scale.shape[-1])
     metrics_of(config.train.metrics, targets, training[0], quantities_of(config.schema.name))
     # Noise that is drawn in training stops the chunks. (Norms over a batch may need more than a first one.)
     surrogate.train(config.train.chunk is not None)

@@ -31,7 +31,8 @@ class Survey:
     def of(config: RunConfig) -> "Survey":
         """One pass over the training cases, which are checked on the way."""
         cases, _ = split_cases(config)
-        statistics = Statistics(config.train.deviations, config.train.change)
+        asked = config.train
+        statistics = Statistics(asked.statistics, deviations=asked.deviations, change=asked.change)
         ranges, weighted = Ranges({}), False
         for i, case in enumerate(cases):
             case.check_finite(cases.label(i))
