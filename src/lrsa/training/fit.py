@@ -33,7 +33,7 @@ from lrsa.training.budget import TIMED, WARM, Pace, duration
 from lrsa.training.checkpoint import Standing
 from lrsa.training.choose import for_data, for_problem
 from lrsa.training.config import DataConfig, RunConfig, TrainConfig, check_new, option_names, versions
-from lrsa.training.loop import Trainer, case_loss
+from lrsa.training.loop import Trainer, case_loss, thinned
 from lrsa.training.recipes import Recipe, default_recipe, settings_of
 from lrsa.training.repeated_layers import compile_blocks, recompute_blocks, repeated
 from lrsa.training.survey import Survey, normaliser_of, split_cases
@@ -278,6 +278,8 @@ def _check_data(model: nn.Module, config: RunConfig, cases: Selection) -> None:
     if needs.time and config.schema.protocol != "time-conditioned":
         who = f'the model "{config.model}" needs a time'
         raise LrsaError(f"{who}, and {config.schema.name} has none. Use --model.time False")
+    if config.train.points is not None and (needs.grid or needs.geometry or needs.sensors):
+        raise LrsaError(f'"{config.model}" needs all points of a case. Use --train.points None')
     for name in ("recompute", "compile"):
         if getattr(config.train, name) and config.train.chunk is not None:
             raise LrsaError(f"--train.{name} does nothing in chunks of points. Leave it or --train.chunk out")
@@ -298,7 +300,7 @@ def _check_first_step(surrogate: Surrogate, config: RunConfig) -> None:
     collator = Collator.of(surrogate.model, config.train.weights)
     symmetry = Symmetry.of(config.train.symmetry, training)
     symmetry.check(first[0], fixed=collator.needs.geometry)
-    batch = collator(first)
+    batch = collator([thinned(example, config.train, [0]) for example in first])
     # Noise that is drawn in training stops the chunks. (Norms over a batch may need more than a first one.)
     surrogate.train(config.train.chunk is not None)
     # With gradients: what is too large to train on is refused before there is a run.
