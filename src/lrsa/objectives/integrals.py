@@ -29,6 +29,17 @@ def at_faces(values: np.ndarray, faces: np.ndarray) -> np.ndarray:
     return values[faces].mean(axis=1)
 
 
+def plane_wall(cells: np.ndarray, surface: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """The sides (F, 2) of quadrilaterals (C, 4) with both ends on the surface, and the other corners (F, 2).
+
+    The corners of a cell run counter-clockwise, so that the fluid is on the left of its sides.
+    """
+    turned = np.stack([np.roll(cells, -k, axis=1) for k in range(4)], axis=1)  # (C, 4, 4): each side first
+    on = surface[turned]
+    mine = turned[on[..., :2].all(-1) & ~on[..., 2:].any(-1)]
+    return mine[:, :2], mine[:, 2:]
+
+
 def surface_integral(faces: np.ndarray, values: np.ndarray) -> np.ndarray:
     """∫ v dA of values (F,) or (F, c)."""
     return np.linalg.norm(area_vectors(faces), axis=1) @ values
