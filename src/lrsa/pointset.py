@@ -63,6 +63,8 @@ class PointSet:
     """() the time of this frame, where one frame was picked."""
     redraws: np.ndarray | None = None
     """() how many random draws failed before the one of this case, where a solver draws again."""
+    iterations: np.ndarray | None = None
+    """() how many of them a solver took to settle."""
     names: Names = field(default_factory=Names)
 
     def __post_init__(self) -> None:
@@ -82,6 +84,7 @@ class PointSet:
             "times": (None,),
             "time": (),
             "redraws": (),
+            "iterations": (),
         }
         for name, shape in expected.items():
             value = getattr(self, name)

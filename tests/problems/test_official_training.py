@@ -12,6 +12,7 @@ import numpy as np
 import pytest
 import scipy.io
 from small import refusal, say
+from test_official_airfrans import publish as airfrans
 
 import lrsa
 from lrsa.models.presets import PRESETS
@@ -65,13 +66,14 @@ def pipe(folder: Path) -> None:
         np.save(folder / f"Pipe_{axis}.npy", array)
 
 
-WRITERS: dict[str, Callable[[Path], None]] = {
+WRITERS: dict[str, Callable[[Path], object]] = {
     "elasticity": elasticity,
     "darcy": darcy,
     "navier-stokes": navier_stokes,
     "plasticity": plasticity,
     "airfoil": airfoil,
     "pipe": pipe,
+    "airfrans": airfrans,
 }
 
 

@@ -33,7 +33,7 @@ FORMAT, VERSION = "lrsa-pointsets", 1
 PER_POINT = ("x", "f", "u", "u_mask", "weights", "surface")
 PER_CELL = ("cells", "cell_types")
 TABLES = ("offsets", "cell_offsets", "grids")
-KINDS = {"u_mask": "b", "surface": "b"} | dict.fromkeys((*PER_CELL, *TABLES, "redraws"), "iu")
+KINDS = {"u_mask": "b", "surface": "b"} | dict.fromkeys((*PER_CELL, *TABLES, "redraws", "iterations"), "iu")
 """Kinds of numbers, of the arrays that are not floating-point."""
 
 

@@ -20,7 +20,7 @@ from lrsa.pointset import Names, PointSet, check_digits
 TEST_SHARE = 0.2
 SHAREABLE = ("x", "u_mask", "weights", "surface", *PER_CELL, "times")
 DTYPES = {"u_mask": np.bool_, "surface": np.bool_, "cell_types": np.uint8} | dict.fromkeys(
-    ("cells", "offsets", "cell_offsets", "grids", "redraws"), np.int64
+    ("cells", "offsets", "cell_offsets", "grids", "redraws", "iterations"), np.int64
 )
 """Of the fields that are not float32."""
 HEADERS = 65536

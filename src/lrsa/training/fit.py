@@ -222,7 +222,8 @@ def data_for_scale(problem: Problem, scale: Scale, source: Source) -> Path:
     path = problem.path(scale.fidelity)
     total = scale.samples + scale.test
     if not path.exists():
-        console.print(f"Making {total} cases of {problem.name} ({scale.fidelity}), once: {path}")
+        cost = problem.cost(scale.fidelity, total)
+        console.print(f"Making {total} cases of {problem.name} ({scale.fidelity}), once{cost}: {path}")
     with bar(f"Making {problem.name}") as report:
         make_dataset(problem, scale.samples, scale.test, scale.fidelity, progress=report)
     return path
