@@ -13,7 +13,7 @@ from cases import make_case
 
 from lrsa.data.writing import write_dataset
 from lrsa.errors import LrsaError
-from lrsa.files import alone, atomic, remove_left
+from lrsa.files import alone, atomic, remove_left, scratch
 
 KILLED = """
 import os, signal, sys
@@ -61,6 +61,26 @@ def test_what_living_processes_and_others_write_stays(tmp_path: Path) -> None:
         remove_left(path)
         assert set(os.listdir(tmp_path)) == theirs | {mine.name}
     assert path.exists()
+
+
+def test_a_scratch_folder_vanishes_and_so_does_what_a_killed_process_left(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("LRSA_HOME", str(tmp_path))
+    words = "import os; from lrsa.files import scratch\nwith scratch('a'): os.kill(os.getpid(), 9)"
+    subprocess.run([sys.executable, "-c", words], check=False)
+    (left,) = (tmp_path / "scratch").iterdir()
+    (tmp_path / "scratch" / "a.elsewhere.1").mkdir()
+    with scratch("a") as mine:
+        (mine / "file").touch()
+        with scratch("b") as other:
+            assert {p.name for p in (tmp_path / "scratch").iterdir()} == {
+                mine.name,
+                other.name,
+                "a.elsewhere.1",
+            }
+    assert left.name not in os.listdir(tmp_path / "scratch")
+    assert os.listdir(tmp_path / "scratch") == ["a.elsewhere.1"]
 
 
 def test_only_one_of_many_is_let_in(tmp_path: Path) -> None:

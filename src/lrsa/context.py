@@ -113,6 +113,11 @@ class Needs:
     coordinates: Coordinates | None = None
     """The normalisation without which the model has no meaning."""
 
+    @property
+    def geometry(self) -> bool:
+        """Whether something is computed from the places of the points, and kept."""
+        return self.edges is not None or self.eigenfunctions > 0
+
     def __or__(self, other: "Needs") -> "Needs":
         joined: dict[str, Any] = {"eigenfunctions": max(self.eigenfunctions, other.eigenfunctions)}
         for name in (field.name for field in fields(self) if field.name not in joined):

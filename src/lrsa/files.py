@@ -50,6 +50,25 @@ def remove_left(path: Path) -> None:
 
 
 @contextmanager
+def scratch(name: str) -> Iterator[Path]:
+    """An empty folder of this process that vanishes afterwards; what killed ones have left vanishes, too."""
+    home = data_home().parent / "scratch"
+    home.mkdir(parents=True, exist_ok=True)
+    mine = f".{platform.node()}."
+    for left in home.iterdir():
+        pid = left.name.rpartition(mine)[2]
+        if mine in left.name and pid.isdecimal() and not _alive(int(pid)):
+            shutil.rmtree(left, ignore_errors=True)
+    folder = home / f"{name}{mine}{os.getpid()}"
+    shutil.rmtree(folder, ignore_errors=True)
+    folder.mkdir()
+    try:
+        yield folder
+    finally:
+        shutil.rmtree(folder, ignore_errors=True)
+
+
+@contextmanager
 def alone(path: Path) -> Iterator[None]:
     """No other process makes `path` meanwhile; one that tries is refused.
 

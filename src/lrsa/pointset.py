@@ -66,6 +66,8 @@ class PointSet:
     """() how many random draws failed before the one of this case, where a solver draws again."""
     f_mask: np.ndarray | None = None
     """(N, c) bool, True where the input is known; None: everywhere. What f holds elsewhere means nothing."""
+    iterations: np.ndarray | None = None
+    """() how many of them a solver took to settle."""
     names: Names = field(default_factory=Names)
 
     def __post_init__(self) -> None:
@@ -86,6 +88,7 @@ class PointSet:
             "times": (None,),
             "time": (),
             "redraws": (),
+            "iterations": (),
         }
         for name, shape in expected.items():
             value = getattr(self, name)

@@ -12,6 +12,7 @@ import numpy as np
 import pytest
 import scipy.io
 from small import refusal, say
+from test_official_airfrans import publish as airfrans
 
 import lrsa
 from lrsa.models.presets import PRESETS
@@ -76,7 +77,7 @@ def heat_transfer(folder: Path) -> None:
     scipy.io.savemat(folder / "lbe_ev_input.mat", {**face, "Eigenvectors": RNG.random((4, 3))})
 
 
-WRITERS: dict[str, Callable[[Path], None]] = {
+WRITERS: dict[str, Callable[[Path], object]] = {
     "elasticity": elasticity,
     "darcy": darcy,
     "navier-stokes": navier_stokes,
@@ -84,6 +85,7 @@ WRITERS: dict[str, Callable[[Path], None]] = {
     "airfoil": airfoil,
     "pipe": pipe,
     "heat-transfer": heat_transfer,
+    "airfrans": airfrans,
 }
 
 

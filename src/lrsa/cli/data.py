@@ -45,11 +45,14 @@ def data_make(
     """
     from lrsa.console import bar, console
     from lrsa.problems.catalogue import get
-    from lrsa.problems.making import make_dataset
+    from lrsa.problems.making import make_dataset, wanted
 
     problem = get(name)
     at_least(1, workers=workers)
     at_least(0, seed=seed)
+    total = sum(wanted(problem, samples, test).values())
+    if cost := problem.cost(fidelity, total):
+        console.print(f"{total} cases{cost}, less those that are there")
     with bar(f"Making {name}") as report:
         path = make_dataset(
             problem,

@@ -22,7 +22,7 @@ SHAREABLE = ("x", "f_mask", "u_mask", "weights", "surface", *PER_CELL, "times")
 DTYPES = (
     {"cell_types": np.uint8}
     | dict.fromkeys(("f_mask", "u_mask", "surface"), np.bool_)
-    | dict.fromkeys(("cells", "offsets", "cell_offsets", "grids", "redraws"), np.int64)
+    | dict.fromkeys(("cells", "offsets", "cell_offsets", "grids", "redraws", "iterations"), np.int64)
 )
 """Of the fields that are not float32."""
 HEADERS = 65536

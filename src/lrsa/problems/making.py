@@ -32,7 +32,7 @@ def make_dataset(
         path,
         solver.sample,
         problem.schema(fidelity, seed),
-        _wanted(problem, samples, test),
+        wanted(problem, samples, test),
         key=(problem.name, problem.version, seed),
         workers=workers,
         progress=progress,
@@ -40,14 +40,14 @@ def make_dataset(
     return path
 
 
-def _wanted(problem: Problem, samples: int | None, test: int | None) -> dict[str, int]:
+def wanted(problem: Problem, samples: int | None, test: int | None) -> dict[str, int]:
     """The number of cases of each split."""
     samples = problem.samples if samples is None else samples
-    wanted = {"train": samples, "test": min(samples, problem.test) if test is None else test}
-    if max(wanted.values()) > MOST:
-        raise LrsaError(f"cannot make {max(wanted.values())} cases: at most {MOST}")
-    if min(wanted.values()) < 1:
+    counts = {"train": samples, "test": min(samples, problem.test) if test is None else test}
+    if max(counts.values()) > MOST:
+        raise LrsaError(f"cannot make {max(counts.values())} cases: at most {MOST}")
+    if min(counts.values()) < 1:
         raise LrsaError(
-            f"cannot make {samples} training and {wanted['test']} test cases: at least one of each"
+            f"cannot make {samples} training and {counts['test']} test cases: at least one of each"
         )
-    return wanted
+    return counts

@@ -85,6 +85,8 @@ class Problem:
     """What is measured besides relative L2, spelled likewise."""
     quantities: Mapping[str, Quantity] = field(default_factory=dict)
     """What its metrics know by name, such as the drag of a case."""
+    seconds: Mapping[str, float] = field(default_factory=dict)
+    """CPU seconds of a case by fidelity, where making a set takes long."""
     symmetry: str = ""
     """Its exact ones, as `data.symmetry` names them: of the equation, and of the solver as far as it goes."""
     paper_error: float | None = None
@@ -99,6 +101,11 @@ class Problem:
                 f" There are: {', '.join(self.fidelities)}"
             )
         return self.solver(**self.fidelities[fidelity])
+
+    def cost(self, fidelity: str, cases: int) -> str:
+        """What is said of the time that making so many cases takes, where it is long."""
+        minutes = self.seconds.get(fidelity, 0.0) * cases / 60
+        return f" (about {minutes:.0f} CPU minutes)" if minutes >= 1 else ""
 
     def path(self, fidelity: str = "default", seed: int = 0) -> Path:
         """Where the generated set is cached."""

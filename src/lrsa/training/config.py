@@ -65,6 +65,8 @@ class TrainConfig:
     """Precision of the forward and backward pass."""
     weights: bool = True
     """Use the quadrature weights of the points, where the data has them; those of weight 0 then only read."""
+    points: int | None = None
+    """Of every case so many points, others in every epoch, for meshes that are large; None: all of them."""
     chunk: int | None = None
     """Points at a time, for point sets that do not fit in memory: slower, the same gradient."""
     recompute: bool = False
@@ -114,7 +116,12 @@ class TrainConfig:
 
 _RANGES: tuple[tuple[tuple[str, ...], type | tuple[type, ...], Callable[[Any], bool], str], ...] = (
     (("epochs", "batch_size"), int, lambda v: v >= 1, "a whole number, at least 1"),
-    (("chunk", "steps"), (int, type(None)), lambda v: v is None or v >= 1, "a whole number, at least 1"),
+    (
+        ("points", "chunk", "steps"),
+        (int, type(None)),
+        lambda v: v is None or v >= 1,
+        "a whole number, at least 1",
+    ),
     (("minutes",), (int, float, type(None)), lambda v: v is None or 0 < v < math.inf, "a positive number"),
     (("seed",), int, lambda v: v >= 0, "a whole number, at least 0"),
     (("max_lr", "muon_lr", "clip"), (int, float), lambda v: 0 < v < math.inf, "a positive number"),

@@ -35,7 +35,7 @@ from lrsa.training.budget import TIMED, WARM, Pace, duration
 from lrsa.training.checkpoint import Standing
 from lrsa.training.choose import Choice, for_data, for_problem, settled
 from lrsa.training.config import DataConfig, RunConfig, TrainConfig, check_new, option_names, versions
-from lrsa.training.loop import Trainer, case_loss
+from lrsa.training.loop import Trainer, case_loss, thinned
 from lrsa.training.recipes import Recipe, default_recipe
 from lrsa.training.repeated_layers import compile_blocks, recompute_blocks, repeated
 from lrsa.training.survey import Survey, normaliser_of, split_cases
@@ -233,7 +233,8 @@ def data_for_scale(problem: Problem, scale: Scale, source: Source) -> Path:
     path = problem.path(scale.fidelity)
     total = scale.samples + scale.test
     if not path.exists():
-        console.print(f"Making {total} cases of {problem.name} ({scale.fidelity}), once: {path}")
+        cost = problem.cost(scale.fidelity, total)
+        console.print(f"Making {total} cases of {problem.name} ({scale.fidelity}), once{cost}: {path}")
     with bar(f"Making {problem.name}") as report:
         make_dataset(problem, scale.samples, scale.test, scale.fidelity, progress=report)
     return path
@@ -290,6 +291,8 @@ def _check_data(model: nn.Module, config: RunConfig, cases: Selection) -> None:
     if needs.time and config.schema.protocol != "time-conditioned":
         who = f'the model "{config.model}" needs a time'
         raise LrsaError(f"{who}, and {config.schema.name} has none. Use --model.time False")
+    if config.train.points is not None and (needs.grid or needs.geometry or needs.sensors):
+        raise LrsaError(f'"{config.model}" needs all points of a case. Use --train.points None')
     for name in ("recompute", "compile"):
         if getattr(config.train, name) and config.train.chunk is not None:
             raise LrsaError(f"--train.{name} does nothing in chunks of points. Leave it or --train.chunk out")
@@ -310,7 +313,7 @@ def _check_first_step(surrogate: Surrogate, config: RunConfig) -> None:
     collator = Collator.of(surrogate.model, config.train.weights, surrogate.normaliser)
     symmetry = Symmetry.of(config.train.symmetry, training)
     symmetry.factors(first[0])  # refused where the case lacks what the group needs
-    batch = collator(first)
+    batch = collator([thinned(example, config.train, [0]) for example in first])
     targets = labels(config.schema.names.targets, surrogate.normaliser.u_scale.shape[-1])
     metrics_of(config.train.metrics, targets, training[0], quantities_of(config.schema.name))
     # Noise that is drawn in training stops the chunks. (Norms over a batch may need more than a first one.)

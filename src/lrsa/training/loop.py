@@ -30,8 +30,8 @@ from lrsa.training.config import TrainConfig
 from lrsa.training.optimisers import make_optimiser
 
 Collate = Callable[[Sequence[PointSet]], Batch]
-DRAWS = 7
-"""Sets the random numbers that choose symmetries apart from those that order the cases."""
+DRAWS, CHOICE = 7, 11
+"""Set the random numbers that choose symmetries and points apart from those that order the cases."""
 
 
 class Trainer:
@@ -127,7 +127,8 @@ class Trainer:
     def _example(self, i: int, k: int) -> PointSet:
         example = self.protocol.example(self.cases[i], k)
         rng = np.random.default_rng([DRAWS, self.config.seed, self.progress.epoch, i, k])
-        return self.symmetry.draw(example, rng)(example)
+        moved = self.symmetry.draw(example, rng)(example)
+        return thinned(moved, self.config, [self.progress.epoch, i, k])
 
     def step(self, batch: Batch) -> float:
         """One step of the optimiser; the loss before it."""
@@ -165,6 +166,14 @@ class Trainer:
 
     def _best(self) -> str:
         return f" validation {self.progress.best:.4f}" if self.progress.best_epoch else ""
+
+
+def thinned(example: PointSet, config: TrainConfig, key: Sequence[int]) -> PointSet:
+    """So many of its points as a run takes, in their order; which ones, the seed and the key decide."""
+    if config.points is None or config.points >= len(example):
+        return example
+    rng = np.random.default_rng([CHOICE, config.seed, *key])
+    return example.subset(np.sort(rng.choice(len(example), config.points, replace=False)))
 
 
 def _rising(warmup: float, total: int) -> float:

@@ -1,0 +1,94 @@
+"""Training on some of the points: others in every epoch, reproducible, and all of them at validation."""
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+from small import OPTIONS, assert_bit_equal, differ, grid_cases, quick, refusal, weights
+
+from lrsa.training.config import RunConfig, TrainConfig
+from lrsa.training.fit import prepare, train_run, trainer_of
+from lrsa.training.loop import Trainer, thinned
+
+pytest_plugins = ["small_runs"]
+pytestmark = pytest.mark.usefixtures("home")
+POINTS = 20
+
+
+def trainer(data: Path) -> Trainer:
+    settings = {"points": POINTS, "epochs": 2, "validation": 0.2, "batch_size": 2}
+    run = prepare(str(data), "lrsa", out=Path("seen"), options=OPTIONS, train=settings)
+    return trainer_of(run, RunConfig.load(run))
+
+
+def test_every_epoch_and_case_has_points_of_its_own_whatever_the_order(data: Path) -> None:
+    seen = trainer(data)
+    there, back = seen.batch(seen.keys), seen.batch(seen.keys[::-1])
+    assert there.x.shape[1] == POINTS
+    assert torch.equal(there.x, back.x.flip(0))
+    assert not torch.equal(there.x[0], there.x[1])
+    seen.progress.epoch = 1
+    assert not torch.equal(seen.batch(seen.keys).x, there.x)
+
+
+def test_the_points_are_some_of_the_case_with_their_own_values_and_none_twice() -> None:
+    case = grid_cases(1)[0]
+    some = thinned(case, TrainConfig(points=POINTS, seed=3), [0, 1])
+    assert some.grid is None
+    rows = [np.flatnonzero((case.x == place).all(1)).item() for place in some.x]
+    assert rows == sorted(set(rows))
+    for ours, theirs in ((some.f, case.f), (some.u, case.u)):
+        assert ours is not None
+        assert theirs is not None
+        assert np.array_equal(ours, theirs[rows])
+    counts = np.zeros(len(case))
+    for epoch in range(400):
+        chosen = thinned(case, TrainConfig(points=POINTS), [epoch, 0])
+        counts += (case.x[:, None] == chosen.x).all(-1).any(1)
+    assert np.abs(counts / 400 - POINTS / len(case)).max() < 5 * np.sqrt(0.25 / 400)
+
+
+def test_a_case_of_fewer_points_keeps_all_of_them_and_its_grid() -> None:
+    case = grid_cases(1)[0]
+    assert thinned(case, TrainConfig(points=len(case)), [0]) is case
+    assert thinned(case, TrainConfig(), [0]) is case
+
+
+def test_validation_sees_all_points(data: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    seen, sizes = trainer(data), []
+    collate = seen.collate
+    monkeypatch.setattr(seen, "collate", lambda cases: sizes.append(len(cases[0])) or collate(cases))
+    seen.train(lambda *_: None)
+    assert set(sizes) == {POINTS, 64}
+    assert sizes.count(64) == 2
+
+
+def test_a_stopped_training_on_some_points_ends_with_the_same_bits(data: Path) -> None:
+    settings = {"epochs": 3, "points": POINTS, "validation": 0.2}
+    quick(data, "whole", **settings)
+    quick(data, "all", **{**settings, "points": None})
+    run = prepare(str(data), "lrsa", out=Path("stopped"), options=OPTIONS, train=settings)
+    stopping = trainer_of(run, RunConfig.load(run))
+
+    def stop(step: int, *_: object) -> None:
+        if step == stopping.steps + 1:
+            raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        stopping.train(stop)
+    train_run(run)
+    assert_bit_equal(weights(run), weights(Path("whole")))
+    assert differ(weights(run, "last"), weights(Path("all"), "last"))
+
+
+@pytest.mark.parametrize("model", ["fno", "hpm", "graphsage"])
+def test_models_that_need_all_points_refuse(
+    model: str, data: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    line = refusal(capsys, "train", data, "--model", model, "--train.points", POINTS, "--train.epochs", 1)
+    assert f'"{model}" needs all points of a case. Use --train.points None' in line
+
+
+def test_no_points_are_refused(data: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert "--train.points must be" in refusal(capsys, "train", data, "--train.points", 0)
