@@ -31,6 +31,7 @@ from lrsa.problems.airfoil.solver import Airfoil
 from lrsa.problems.catalogue import CATALOGUE
 from lrsa.problems.darcy.solver import Darcy, solve_darcy
 from lrsa.problems.elasticity.solver import Elasticity
+from lrsa.problems.irregular_darcy.solver import IrregularDarcy
 from lrsa.problems.navier_stokes.solver import NavierStokes
 from lrsa.problems.pipe.solver import Pipe
 from lrsa.training.config import versions
@@ -171,12 +172,18 @@ def airfoil(seed: int) -> str:
     return relative(fields(coarse)[inside, 0], there[inside])
 
 
+def irregular_darcy(seed: int) -> str:
+    coarse, fine = (fields(IrregularDarcy(refinement=r).sample(np.random.default_rng(seed))) for r in (2, 3))
+    return relative(coarse, fine)
+
+
 REFINED: dict[str, tuple[str, range, Difference]] = {
     "darcy": ("3 x 3 cells for each", range(3), darcy),
     "navier-stokes": ("512², t = 10 / 15 / 20", range(1), navier_stokes),
     "elasticity": ("half the elements' size", range(3), elasticity),
     "pipe": ("half the elements' size", range(2), pipe),
     "airfoil": ("half the cells' size, settled to 1e-4", range(2), airfoil),
+    "irregular-darcy": ("half the elements' size", range(3), irregular_darcy),
 }
 HEAD = """\
 # The solvers

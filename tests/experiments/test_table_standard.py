@@ -12,7 +12,7 @@ from lrsa.data.making import case_rng
 from lrsa.data.writing import write_dataset
 from lrsa.errors import Failure, LrsaError
 from lrsa.experiments.table_page import write_table
-from lrsa.experiments.table_standard import chosen
+from lrsa.experiments.table_standard import STANDARD, chosen
 from lrsa.files import alone
 from lrsa.models.listing import list_models
 from lrsa.models.registry import get
@@ -65,7 +65,7 @@ def inapplicable(benchmark: str) -> set[str]:
 
 
 def test_every_benchmark_has_a_small_form() -> None:
-    assert set(SMALL) == set(CATALOGUE)
+    assert set(SMALL) == set(STANDARD)
 
 
 @pytest.mark.usefixtures("tiny")
@@ -144,4 +144,4 @@ def test_pairs_are_chosen_by_model_by_benchmark_or_both() -> None:
     assert chosen("lrsa:darcy") == [("lrsa", "darcy")]
     assert chosen("lrsa:darcy,lrsa:darcy") == [("lrsa", "darcy")]
     assert chosen(":darcy") == [(model, "darcy") for model in list_models()]
-    assert {benchmark for _, benchmark in chosen("fno:")} == set(CATALOGUE)
+    assert {benchmark for _, benchmark in chosen("fno:")} == set(STANDARD)

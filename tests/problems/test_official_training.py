@@ -65,6 +65,17 @@ def pipe(folder: Path) -> None:
         np.save(folder / f"Pipe_{axis}.npy", array)
 
 
+def irregular_darcy(folder: Path) -> None:
+    """c_field and u_field (1200, nodes), MeshNodes (2, nodes), MeshElements (3, ne) counted from 1."""
+    arrays = {
+        "c_field": RNG.choice([3.0, 12.0], (1200, 5)),
+        "u_field": RNG.random((1200, 5)),
+        "MeshNodes": np.array([[0.0, 1, 1, 0, 0.5], [0, 0, 1, 1, 0.4]]),
+        "MeshElements": np.array([[1, 2, 3, 4], [2, 3, 4, 1], [5, 5, 5, 5]]),
+    }
+    scipy.io.savemat(folder / "Darcy.mat", arrays)
+
+
 WRITERS: dict[str, Callable[[Path], None]] = {
     "elasticity": elasticity,
     "darcy": darcy,
@@ -72,6 +83,7 @@ WRITERS: dict[str, Callable[[Path], None]] = {
     "plasticity": plasticity,
     "airfoil": airfoil,
     "pipe": pipe,
+    "irregular-darcy": irregular_darcy,
 }
 
 
