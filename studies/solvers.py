@@ -34,6 +34,7 @@ from lrsa.problems.darcy.solver import Darcy, solve_darcy
 from lrsa.problems.elasticity.solver import Elasticity
 from lrsa.problems.heat_transfer.gear import gear
 from lrsa.problems.heat_transfer.solver import Conduction, HeatTransfer
+from lrsa.problems.irregular_darcy.solver import IrregularDarcy
 from lrsa.problems.navier_stokes.solver import NavierStokes
 from lrsa.problems.pipe.solver import Pipe
 from lrsa.training.config import versions
@@ -192,6 +193,11 @@ def heat_transfer(seed: int) -> str:
     return relative(one.solve(faces[0])[same], one.initial + found[there[same]])
 
 
+def irregular_darcy(seed: int) -> str:
+    coarse, fine = (fields(IrregularDarcy(refinement=r).sample(np.random.default_rng(seed))) for r in (2, 3))
+    return relative(coarse, fine)
+
+
 REFINED: dict[str, tuple[str, range, Difference]] = {
     "darcy": ("3 x 3 cells for each", range(3), darcy),
     "navier-stokes": ("512², t = 10 / 15 / 20", range(1), navier_stokes),
@@ -199,6 +205,7 @@ REFINED: dict[str, tuple[str, range, Difference]] = {
     "pipe": ("half the elements' size", range(2), pipe),
     "airfoil": ("half the cells' size, settled to 1e-4", range(2), airfoil),
     "heat-transfer": ("half the elements' size and steps", range(3), heat_transfer),
+    "irregular-darcy": ("half the elements' size", range(3), irregular_darcy),
 }
 HEAD = """\
 # The solvers

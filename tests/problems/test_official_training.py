@@ -77,6 +77,17 @@ def heat_transfer(folder: Path) -> None:
     scipy.io.savemat(folder / "lbe_ev_input.mat", {**face, "Eigenvectors": RNG.random((4, 3))})
 
 
+def irregular_darcy(folder: Path) -> None:
+    """c_field and u_field (1200, nodes), MeshNodes (2, nodes), MeshElements (3, ne) counted from 1."""
+    arrays = {
+        "c_field": RNG.choice([3.0, 12.0], (1200, 5)),
+        "u_field": RNG.random((1200, 5)),
+        "MeshNodes": np.array([[0.0, 1, 1, 0, 0.5], [0, 0, 1, 1, 0.4]]),
+        "MeshElements": np.array([[1, 2, 3, 4], [2, 3, 4, 1], [5, 5, 5, 5]]),
+    }
+    scipy.io.savemat(folder / "Darcy.mat", arrays)
+
+
 WRITERS: dict[str, Callable[[Path], object]] = {
     "elasticity": elasticity,
     "darcy": darcy,
@@ -86,6 +97,7 @@ WRITERS: dict[str, Callable[[Path], object]] = {
     "pipe": pipe,
     "heat-transfer": heat_transfer,
     "airfrans": airfrans,
+    "irregular-darcy": irregular_darcy,
 }
 
 
