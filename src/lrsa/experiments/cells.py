@@ -25,7 +25,8 @@ from lrsa.problems.problem import Source
 from lrsa.training.checkpoint import STATE, load_standing
 from lrsa.training.choose import for_problem, settled
 from lrsa.training.config import RunConfig, TrainConfig, versions
-from lrsa.training.fit import configured, prepare, train_run, trainer_of
+from lrsa.training.configure import configured
+from lrsa.training.fit import prepare, train_run, trainer_of
 from lrsa.training.loop import Trainer
 from lrsa.training.recipes import Recipe
 from lrsa.training.survey import normaliser_of

@@ -18,7 +18,7 @@ from lrsa.experiments.cells import Cell, Job, finish, recorded
 from lrsa.experiments.study import CELLS, Study
 from lrsa.files import atomic
 from lrsa.problems.catalogue import get
-from lrsa.training.fit import data_for_scale
+from lrsa.training.configure import data_for_scale
 
 
 @dataclass(frozen=True)

@@ -16,7 +16,7 @@ from lrsa.experiments.table_page import write_table
 from lrsa.models.listing import list_models
 from lrsa.models.registry import get as get_model
 from lrsa.problems.catalogue import CATALOGUE, get
-from lrsa.training.fit import data_for_scale
+from lrsa.training.configure import data_for_scale
 
 STANDARD = ("elasticity", "plasticity", "airfoil", "pipe", "navier-stokes", "darcy")
 

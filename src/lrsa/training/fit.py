@@ -5,7 +5,6 @@ import sys
 from collections.abc import Mapping
 from dataclasses import replace
 from datetime import datetime, timedelta
-from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -16,29 +15,27 @@ from lrsa.console import bar, console
 from lrsa.context import needs_of
 from lrsa.data.normalise import Normaliser
 from lrsa.data.prepare import Collator
-from lrsa.data.store import Dataset, Selection, is_path
+from lrsa.data.store import Selection
 from lrsa.data.symmetry import Symmetry
 from lrsa.errors import LrsaError, nearest
 from lrsa.files import alone
 from lrsa.machine import check_device, check_threads
 from lrsa.models.create import create_model
-from lrsa.models.matching import matched_width, parameter_count
-from lrsa.models.registry import check_sizes, model_options
+from lrsa.models.registry import model_options
 from lrsa.objectives.named import metrics_of
 from lrsa.objectives.protocols import protocol
 from lrsa.objectives.words import labels
-from lrsa.problems.catalogue import get, quantities_of
-from lrsa.problems.making import make_dataset
-from lrsa.problems.problem import Problem, Scale, Source
+from lrsa.problems.catalogue import quantities_of
+from lrsa.problems.problem import Source
 from lrsa.surrogate.surrogate import Surrogate, load
 from lrsa.training.budget import TIMED, WARM, Pace, duration
 from lrsa.training.checkpoint import Standing
-from lrsa.training.choose import Choice, for_data, for_problem, settled
-from lrsa.training.config import DataConfig, RunConfig, TrainConfig, check_new, option_names, versions
+from lrsa.training.config import RunConfig, TrainConfig, check_new, option_names, versions
+from lrsa.training.configure import configured
 from lrsa.training.loop import Trainer, case_loss, thinned
-from lrsa.training.recipes import Recipe, default_recipe
+from lrsa.training.recipes import Recipe
 from lrsa.training.repeated_layers import compile_blocks, recompute_blocks, repeated
-from lrsa.training.survey import Survey, normaliser_of, split_cases
+from lrsa.training.survey import normaliser_of, split_cases
 
 
 def fit(
@@ -135,45 +132,6 @@ def prepare(
     return run
 
 
-def configured(
-    data: str,
-    model: str,
-    source: Source,
-    scale: str | None,
-    recipe: Recipe | None,
-    options: Mapping[str, Any],
-    train: Mapping[str, Any],
-    matched: bool,
-) -> tuple[RunConfig, Survey, Choice]:
-    """What decides the outcome of a run, what its cases told, and why it was chosen; data is made."""
-    problem = None if is_path(data) else get(data)
-    for name, given in (("scale", scale), ("source", source == "official")):
-        if problem is None and given:
-            raise LrsaError(f"--{name} belongs to the benchmarks of the catalogue; {data} is a file")
-    chosen = problem.scale(scale or "cpu") if problem else None
-    recipe = recipe or default_recipe((scale or "cpu") if problem else None)
-    settled(Choice(), recipe, options, train)  # refused before the data is made, which takes long
-    check_sizes(options)
-    seen = DataConfig(str(Path(data).resolve()))
-    if problem and chosen:
-        path = data_for_scale(problem, chosen, source).resolve()
-        seen = DataConfig(str(path), chosen.samples, chosen.test, chosen.stride[source])
-    cases = Dataset(Path(seen.path), "train")
-    if "u" not in cases:
-        raise LrsaError(f"{seen.path} has no targets to learn")
-    choose = partial(for_problem, problem, chosen) if problem and chosen else partial(for_data, cases)
-    choice = choose(model)
-    every, training = settled(choice, recipe, options, train)
-    config = RunConfig(
-        seen, cases.schema, model, every, training, recipe=recipe, scale=(scale or "cpu") if problem else None
-    )
-    survey = Survey.of(config)
-    config = replace(_with_dimensions(config, survey.normaliser), weighted=survey.weighted)
-    if matched:
-        config = _matched(config, choose("lrsa").model, survey.normaliser)
-    return config, survey, choice
-
-
 def train_run(run: Path) -> Standing:
     """Train the run of this folder, or go on with it; no other process may at the same time."""
     config = RunConfig.load(run)
@@ -221,25 +179,6 @@ def surrogate_of(config: RunConfig, normaliser: Normaliser) -> Surrogate:
     return surrogate
 
 
-def data_for_scale(problem: Problem, scale: Scale, source: Source) -> Path:
-    """The file with the cases of a scale; what of the generated ones is not there yet is made."""
-    if source == "official":
-        if not problem.official_path.exists():
-            raise LrsaError(
-                f"the official files of {problem.name} are not imported."
-                f" Import them with `lrsa data import FOLDER --problem {problem.name}`"
-            )
-        return problem.official_path
-    path = problem.path(scale.fidelity)
-    total = scale.samples + scale.test
-    if not path.exists():
-        cost = problem.cost(scale.fidelity, total)
-        console.print(f"Making {total} cases of {problem.name} ({scale.fidelity}), once{cost}: {path}")
-    with bar(f"Making {problem.name}") as report:
-        make_dataset(problem, scale.samples, scale.test, scale.fidelity, progress=report)
-    return path
-
-
 def _within_budget(run: Path, config: RunConfig, normaliser: Normaliser) -> tuple[RunConfig, str]:
     """The configuration with the epochs that its minutes allow, and what is said of the time it takes."""
     if config.threads:
@@ -256,27 +195,6 @@ def _within_budget(run: Path, config: RunConfig, normaliser: Normaliser) -> tupl
     finish = datetime.now() + timedelta(seconds=total)
     when = f"{finish:%H:%M}" if total < 12 * 3600 else f"{finish:%Y-%m-%d %H:%M}"
     return config, f"{epochs} epochs of {steps} steps take about {duration(total)}: until {when}"
-
-
-def _with_dimensions(config: RunConfig, normaliser: Normaliser) -> RunConfig:
-    """The configuration with the sizes of the model that the data decides."""
-    options = dict(config.options)
-    conditioned = config.schema.protocol == "time-conditioned"
-    if conditioned and "time" in model_options(config.model):
-        options.setdefault("time", True)
-    options |= {"coord_dim": len(normaliser.x_axes), "out_features": normaliser.u_shift.shape[-1]}
-    features, g = normaliser.features_per_point, len(normaliser.g_shift)
-    # What the model takes from the context is no feature of its points.
-    needs = needs_of(create_model(config.model, **options, in_features=features + g + int(conditioned)))
-    features += (0 if needs.globals else g) + int(conditioned and not needs.time)
-    return replace(config, options={**options, "in_features": features})
-
-
-def _matched(config: RunConfig, of_lrsa: Mapping[str, Any], normaliser: Normaliser) -> RunConfig:
-    """The configuration at the width that gives the model the parameters of LRSA on this data."""
-    ours = _with_dimensions(replace(config, model="lrsa", options=of_lrsa), normaliser).options
-    width = matched_width(config.model, config.options, parameter_count("lrsa", ours))
-    return replace(config, options={**config.options, "width": width})
 
 
 def _check_data(model: nn.Module, config: RunConfig, cases: Selection) -> None:
