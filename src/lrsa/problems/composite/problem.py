@@ -25,6 +25,7 @@ PROBLEM = Problem(
     fidelities={"default": {"finer": 2}, "fast": {"finer": 1}},
     samples=400,
     test=100,
+    symmetry="mirror-y@0",
     paper_error=0.00871,
     scales={
         "demo": Scale(
