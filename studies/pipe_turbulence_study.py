@@ -32,20 +32,28 @@ def main() -> None:
     parser.add_argument("--cases", type=int, default=3)
     parser.add_argument("--out", type=Path, default=Path("results/pipe-turbulence.md"))
     options = parser.parse_args()
-    wanted = [(seed, name) for seed in range(options.cases) for name in SIZES]
-    rows, flows = [], {}
+    flows = {}
     with bar("Solving") as report:
-        for done, (seed, name) in enumerate(wanted):
-            report(done, len(wanted), "flows")
-            flows[seed, name] = first = kept(f"{seed}-{name}", seed, *SIZES[name])
-            finer = kept(f"{seed}-{name}-finer", seed, SIZES[name][0] + 1, SIZES[name][1] / 2, first)
-            rows.append(row(seed, name, first, finer))
-    rest = ["; ".join(apart(flows, seed, name) for seed in range(options.cases)) for name in ("f", "u")]
-    words = ", ".join(f"{name} {value}" for name, value in versions().items())
-    with atomic(options.out) as temporary:
-        head, foot = HEAD.format(cases=options.cases), FOOT.format(first=rest[0], second=rest[1])
-        temporary.write_text(f"{head}{''.join(rows)}{foot}\nVersions: {words}.\n")
+        for done, (name, seed) in enumerate((name, seed) for name in SIZES for seed in range(options.cases)):
+            report(done, len(SIZES) * options.cases, "flows")
+            flows[seed, name] = kept(f"{seed}-{name}", seed, *SIZES[name])
+    rows = []
+    with bar("Solving finer") as report:
+        for done, (seed, name) in enumerate(sorted(flows, key=lambda flow: SIZES[flow[1]])):
+            report(done, len(flows), "flows")
+            size = (SIZES[name][0] + 1, SIZES[name][1] / 2)
+            finer = kept(f"{seed}-{name}-finer", seed, *size, flows[seed, name])
+            rows.append(row(seed, name, flows[seed, name], finer))
+            write(options.out, options.cases, rows, flows)  # the finest take long: what is there is told
     print(options.out.read_text())
+
+
+def write(out: Path, cases: int, rows: list[str], flows: dict[tuple[int, str], Run]) -> None:
+    rest = ["; ".join(apart(flows, seed, frame) for seed in range(cases)) for frame in ("f", "u")]
+    words = ", ".join(f"{name} {value}" for name, value in versions().items())
+    with atomic(out) as temporary:
+        head, foot = HEAD.format(cases=cases), FOOT.format(first=rest[0], second=rest[1])
+        temporary.write_text(f"{head}{''.join(rows)}{foot}\nVersions: {words}.\n")
 
 
 def kept(name: str, seed: int, refinement: int, step: float, first: Run | None = None) -> Run:

@@ -5,6 +5,7 @@ import pytest
 import scipy.sparse as sp
 
 from lrsa.data.store import Dataset
+from lrsa.data.symmetry import Symmetry
 from lrsa.problems.catalogue import get
 from lrsa.problems.composite.bricks import (
     Bricks,
@@ -201,6 +202,15 @@ def test_a_mirrored_temperature_has_the_mirrored_deformation() -> None:
     rise = RNG(0).uniform(50, 150, len(mesh.points))
     u, v = held(1).heated(rise), held(1).heated(rise[mirror])
     np.testing.assert_allclose(v, u[mirror] * [1, -1, 1], atol=1e-7 * np.abs(u).max())
+
+
+def test_the_named_symmetry_mirrors_the_places_and_keeps_the_fields() -> None:
+    case = FAST.sample(RNG(0))
+    _, mirror = Symmetry.of(get("composite").symmetry, [case]).elements(case)
+    moved = mirror(case).arrays()
+    assert np.allclose(moved["x"], case.x * [1, -1, 1])
+    assert np.array_equal(moved["f"], case.arrays()["f"])
+    assert np.array_equal(moved["u"], case.arrays()["u"])
 
 
 def test_temperatures_have_the_deviation_that_they_are_drawn_with() -> None:
