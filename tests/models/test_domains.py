@@ -2,6 +2,7 @@
 
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -165,9 +166,9 @@ def test_the_crossing_of_hpm_is_the_published_formula() -> None:
     model, (x, _, context) = model_of("hpm"), union()
     assert isinstance(model, HPM)
     assert context.basis is not None
-    block = model.blocks[1]
+    block: Any = model.blocks[1]
     assert isinstance(block, CrossingBlock)
-    mix = block.mix.mix  # pyright: ignore
+    mix: Any = block.low_rank.mix
     h = torch.randn(BATCH, INPUTS + OUTPUTS, 8).double()
     basis = normalize(context.basis, dim=-1)
     values = mix.project(layer_norm(h, (8,), block.norm_mix.weight, block.norm_mix.bias))  # pyright: ignore

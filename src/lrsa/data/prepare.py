@@ -53,8 +53,8 @@ class Collator:
 
 def inputs_of(case: PointSet) -> np.ndarray:
     """(N,) True at the points that give inputs, that is, where all of them are known."""
-    given = None if case.f_mask is None else case.f_mask.all(axis=1)
-    if given is None or given.all() or not given.any():
+    given = np.ones(len(case), bool) if case.f_mask is None else np.all(case.f_mask, axis=1)
+    if given.all() or not given.any():
         raise LrsaError(
             "a model of two domains needs cases in which some points give inputs and others only ask for"
             " fields (f_mask), and these are no such. Use --model.domain-change 0 (DeepONet: --model.domains"

@@ -33,14 +33,14 @@ PROBLEM = Problem(
             samples=100,
             test=40,
             model=SMALL,
-            train={"epochs": 12, "max_lr": 2e-3, "batch_size": 2, "weights": False},
+            train={"epochs": 12, "max_lr": 2e-3, "batch_size": 2, "validation": 0.0, "weights": False},
         ),
         "cpu": Scale(
             about="400 cases of 8232 points; model as in demo",
             samples=400,
             test=100,
             model=SMALL,
-            train={"epochs": 12, "max_lr": 2e-3, "batch_size": 2, "weights": False},
+            train={"epochs": 12, "max_lr": 2e-3, "batch_size": 2, "validation": 0.0, "weights": False},
         ),
         "paper": Scale(
             about="400 cases of 8232 points, the published configuration",
