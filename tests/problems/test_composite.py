@@ -20,7 +20,7 @@ from lrsa.problems.composite.duct import WALL, duct, place, quarters
 from lrsa.problems.composite.solver import CARBON, Composite, held, volumes
 from lrsa.problems.making import make_dataset
 
-STEEL = Material((200.0,) * 3, (200 / 2.6,) * 3, (0.3,) * 3, (12e-6,) * 3)
+STEEL = Material((200.0, 200.0, 200.0), (G := 200 / 2.6, G, G), (0.3, 0.3, 0.3), (12e-6, 12e-6, 12e-6))
 FAST = Composite(finer=1)
 RNG = np.random.default_rng
 

@@ -7,7 +7,7 @@ step of an operator acts on each point by itself, so that the union of both goes
 
 from collections.abc import Callable
 from dataclasses import replace
-from typing import Literal
+from typing import Any, Literal
 
 from torch import Tensor, nn
 
@@ -26,9 +26,9 @@ class DomainMix(LowRankMix[Partial]):
         domain: What it compresses.
     """
 
-    def __init__(self, mix: LowRankMix[Partial], domain: Domain) -> None:
+    def __init__(self, mix: LowRankMix[Any], domain: Domain) -> None:
         super().__init__()
-        self.mix: LowRankMix[Partial] = mix
+        self.mix: LowRankMix[Any] = mix
         self.domain = domain
         self.needs = mix.needs | Needs(domains=True)
 

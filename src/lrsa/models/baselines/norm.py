@@ -75,7 +75,7 @@ class NORM(NeuralOperator):
             mix = EigenbasisMix(width, modes)
             if not domain_change:
                 return EigenbasisBlock(width, mix, last=k == depth - 1)
-            side = DomainMix(mix, domain_of(k, domain_change))  # pyright: ignore[reportArgumentType]
+            side = DomainMix(mix, domain_of(k, domain_change))
             if k == domain_change:
                 return CrossingBlock(width, side, nn.Identity, gelu)
             return EigenbasisBlock(width, side, last=k > domain_change)
