@@ -25,8 +25,10 @@ from lrsa.models.registry import model_options
 from lrsa.objectives.named import metrics_of
 from lrsa.objectives.protocols import protocol
 from lrsa.objectives.words import labels
+from lrsa.parallel.ranks import Ranks
 from lrsa.problems.catalogue import quantities_of
 from lrsa.problems.problem import Source
+from lrsa.streaming.stream import check_streams
 from lrsa.surrogate.surrogate import Surrogate, load
 from lrsa.training.budget import TIMED, WARM, Pace, duration
 from lrsa.training.checkpoint import Standing
@@ -142,14 +144,18 @@ def train_run(run: Path) -> Standing:
         return trainer_of(run, config).train(report)
 
 
-def trainer_of(run: Path, config: RunConfig, normaliser: Normaliser | None = None) -> Trainer:
-    """The trainer of a run, before its first step."""
+def trainer_of(
+    run: Path, config: RunConfig, normaliser: Normaliser | None = None, ranks: Ranks | None = None
+) -> Trainer:
+    """The trainer of a run, before its first step; of one process of several, where there are ranks."""
     surrogate = surrogate_of(config, normaliser or normaliser_of(run, config))
     if config.train.recompute:
         recompute_blocks(surrogate.model)
     if config.train.compile:
         compile_blocks(surrogate.model)
     training, validation = split_cases(config)
+    if ranks is not None and ranks.shared is not None:
+        _check_shared(surrogate.model, config)
     return Trainer(
         run,
         config.train,
@@ -159,6 +165,7 @@ def trainer_of(run: Path, config: RunConfig, normaliser: Normaliser | None = Non
         validation,
         Collator.of(surrogate.model, config.train.weights, surrogate.normaliser),
         config.device,
+        ranks,
     )
 
 
@@ -216,6 +223,16 @@ def _check_data(model: nn.Module, config: RunConfig, cases: Selection) -> None:
             raise LrsaError(f"--train.{name} does nothing in chunks of points. Leave it or --train.chunk out")
         if getattr(config.train, name) and not repeated(model):
             raise LrsaError(f'"{config.model}" has no repeated layers for --train.{name}. Leave it out')
+
+
+def _check_shared(model: nn.Module, config: RunConfig) -> None:
+    """Refuse what needs all points of a case in one process."""
+    if config.train.gradient_weight:
+        raise LrsaError("the gradient term needs the whole grid. Set --train.gradient-weight 0")
+    try:
+        check_streams(model)
+    except LrsaError as error:
+        raise LrsaError(f'the points of a case cannot be shared with "{config.model}": {error}') from error
 
 
 def _check_first_step(surrogate: Surrogate, config: RunConfig) -> None:
