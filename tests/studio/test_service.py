@@ -21,6 +21,7 @@ import lrsa
 from lrsa.cli.program import main
 from lrsa.studio import batching
 from lrsa.studio.service_bodies import Limits
+from lrsa.studio.service_files import Files
 from lrsa.surrogate.predict_files import predict_path
 from lrsa.surrogate.surrogate import WHOLE
 
@@ -261,3 +262,20 @@ def test_without_the_extra_one_line_says_what_to_install() -> None:
 def test_no_file_of_a_request_is_left(client: httpx.Client, service: Running) -> None:
     client.post("/v1/models/plates/predict", files={"file": ("a.vtu", b"<")}, data={"globals": "1"})
     assert not [*service.server.service.files.folder.iterdir()]
+
+
+def test_graphs_of_earlier_cases_are_forgotten_when_they_are_many(tmp_path: Path) -> None:
+    files = Files(Limits(megabytes=0.001), tmp_path)
+    kept = tmp_path / "graphs" / "a.npy"
+    kept.parent.mkdir()
+    for size, there in ((1000, True), (9000, False)):
+        kept.write_bytes(bytes(size))
+        files.tidy()
+        assert kept.exists() == there
+
+
+def test_a_shape_of_which_the_model_makes_nothing_is_refused(client: httpx.Client) -> None:
+    body = body_of(cases_of("times")[0])
+    for grid in ([36], [1, 36], [6, 6, 1], [5, 5]):
+        answer = client.post("/v1/models/lrsa-times/predict", json=body | {"grid": grid})
+        assert answer.status_code in (200, 422), answer.text

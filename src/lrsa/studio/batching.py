@@ -152,9 +152,13 @@ def _predict(group: list[_Waiting]) -> None:
         one.result.set_result(prediction)
 
 
-def _named(error: Exception) -> Exception:
-    if isinstance(error, RuntimeError) and "alloc" in str(error):
+def _named(error: Exception) -> LrsaError:
+    """What is said of an error in a prediction."""
+    if isinstance(error, LrsaError):
+        return error
+    if isinstance(error, MemoryError) or "alloc" in str(error):
         return Refused("the case does not fit into the memory that is free")
-    if not isinstance(error, LrsaError):
-        logging.getLogger(__name__).error("a prediction failed", exc_info=error)
-    return error
+    # A grid of the wrong number of axes, or of one point: torch says of which shapes it makes nothing.
+    logging.getLogger(__name__).warning("a prediction failed", exc_info=error)
+    reason = (str(error).splitlines() or [""])[0]
+    return LrsaError(f"the model makes nothing of this case ({type(error).__name__}: {reason[:200]})")

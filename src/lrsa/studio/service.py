@@ -9,15 +9,15 @@ GET  /docs, /openapi.json        its description, for people and for programs
 
 import asyncio
 import json
-from collections.abc import AsyncIterator, Callable, Iterator, Mapping
+from collections.abc import AsyncIterator, Iterator, Mapping
 from contextlib import asynccontextmanager
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any
 
 import numpy as np
 from fastapi import FastAPI, HTTPException, Request, Response
 from fastapi.responses import HTMLResponse, StreamingResponse
-from pydantic import BaseModel, Field, ValidationError
+from pydantic import ValidationError
 from starlette.exceptions import HTTPException as StarletteHTTPException
 from starlette.requests import ClientDisconnect
 
@@ -25,7 +25,8 @@ from lrsa.errors import LrsaError
 from lrsa.pointset import PointSet
 from lrsa.studio.batching import Batcher, Refused
 from lrsa.studio.service_bodies import JSON_MEGABYTES, MEGABYTE, Bodies, Limits, read_form
-from lrsa.studio.service_files import FORMATS, Files
+from lrsa.studio.service_description import ANSWERS, Health, Problem, accepted, describe
+from lrsa.studio.service_files import Files
 from lrsa.studio.service_gate import Gate, problem
 from lrsa.studio.service_models import Model, Models, Served, unknown
 from lrsa.studio.service_page import page
@@ -35,31 +36,6 @@ ROWS = 4096
 """Points that are put into words at one time; between them others are served."""
 WARNED = 4000
 """Characters of warnings in a header."""
-
-
-class Problem(BaseModel):
-    """Why there is no answer."""
-
-    detail: str
-
-
-class Health(BaseModel):
-    status: Literal["ok", "stopping"]
-    models: int
-    waiting: int = Field(description="Cases that wait for their prediction")
-    running: int = Field(description="Requests that are not answered yet")
-    cases: int = Field(description="Cases that were predicted")
-    batches: int = Field(description="In so many batches")
-
-
-class Answer(BaseModel):
-    """The predicted fields, in physical units."""
-
-    u: list[list[float]] | list[list[list[float]]] = Field(
-        description="For each point the targets; for each time these, where a list of times was asked for"
-    )
-    targets: list[str]
-    warnings: list[str] = Field(description="Where the case is outside the ranges of training")
 
 
 class Service:
@@ -211,7 +187,11 @@ class Service:
         async def gone(request: Request, error: ClientDisconnect) -> Response:
             return problem(400, "the request was cut off")
 
-        _describe(app, token)
+        @app.exception_handler(Exception)
+        async def broken(request: Request, error: Exception) -> Response:
+            return problem(500, "this is a bug of the service, which has told of it where it was started")
+
+        describe(app, token)
         return app
 
     def _add(self, app: FastAPI, one: Served, refused: Mapping[int | str, dict[str, Any]]) -> None:
@@ -223,15 +203,6 @@ class Service:
         async def predict(request: Request) -> Response:
             return await self.answer(one, request)
 
-        reasons = {
-            408: "The body did not come in time",
-            413: "The body is too large",
-            415: "It is neither JSON nor a form",
-            422: "The case does not fit, the file is not readable, or it has too many points",
-            503: "The service is stopping or busy, or there was no prediction in time",
-        }
-        said = {status: {"model": Problem, "description": reason} for status, reason in reasons.items()}
-        file = {"application/octet-stream": {"schema": {"type": "string", "format": "binary"}}}
         path = f"/v1/models/{one.name}"
         app.get(
             path,
@@ -243,43 +214,9 @@ class Service:
             f"{path}/predict",
             name=f"predict {one.name}",
             description="A case in, its fields out: as JSON, or in the same kind of file.",
-            responses={
-                **refused,
-                **said,
-                200: {"model": Answer, "description": "The fields", "content": file},
-            },
-            openapi_extra={"requestBody": {"required": True, "content": _accepted(one)}},
+            responses={**refused, **ANSWERS},
+            openapi_extra={"requestBody": {"required": True, "content": accepted(one)}},
         )(predict)
-
-
-def _accepted(one: Served) -> dict[str, Any]:
-    """The two forms of a case, as OpenAPI describes them."""
-    numbers = r"^-?\d{1,9}(\.\d{1,9})?(,-?\d{1,9}(\.\d{1,9})?)*$"
-    fields = {
-        "file": {"type": "string", "format": "binary", "description": f"A file: {', '.join(FORMATS)}"},
-        "globals": {"type": "string", "pattern": numbers, "description": "Parameters of the case: 1.5,20"},
-        "time": {"type": "string", "pattern": numbers, "description": "The time that is asked for"},
-        "inputs": {"type": "string", "description": "The arrays that are the inputs, where called otherwise"},
-    }
-    form = {"type": "object", "required": ["file"], "properties": fields}
-    schema = one.body.model_json_schema()
-    return {"application/json": {"schema": schema}, "multipart/form-data": {"schema": form}}
-
-
-def _describe(app: FastAPI, token: str | None) -> None:
-    """The description says that a token is needed."""
-    if token is None:
-        return
-    plain: Callable[[], dict[str, Any]] = app.openapi
-
-    def described() -> dict[str, Any]:
-        made = plain()
-        made.setdefault("components", {})["securitySchemes"] = {"token": {"type": "http", "scheme": "bearer"}}
-        made["security"] = [{"token": []}]
-        made["paths"]["/health"]["get"]["security"] = []
-        return made
-
-    app.openapi = described  # pyright: ignore[reportAttributeAccessIssue]
 
 
 def _words(u: np.ndarray, about: Mapping[str, Any]) -> Iterator[bytes]:

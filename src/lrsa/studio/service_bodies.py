@@ -71,7 +71,8 @@ class Bodies:
         """Who has not sent all of his request yet is not waited for."""
         self.stopping = True
         for timer in self._receiving:
-            timer.reschedule(0)
+            if not timer.expired():
+                timer.reschedule(0)
 
     async def _receive(self, request: Request, largest: int, received: bytearray) -> bytes:
         too_large = HTTPException(

@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated, Any, Union
 
 import numpy as np
 from pydantic import BaseModel, ConfigDict, Field, create_model
@@ -146,7 +146,10 @@ class Served:
             fields["globals"] = (one, _described("Parameters of the case", about.globals))
         if about.time is not None:
             several = Annotated[list[number], Field(min_length=1)]
-            fields["time"] = (number | several, _described("A time, or several", [about.time]))
+            fields["time"] = (
+                Union[number, several],  # noqa: UP007
+                _described("A time, or several", [about.time]),
+            )
         if needs.grid:
             sizes = Annotated[list[Annotated[int, Field(ge=1, le=2**31)]], Field(min_length=1, max_length=3)]
             fields["grid"] = (sizes, Field(description="Index shape of the structured mesh"))

@@ -94,7 +94,8 @@ async def _run(
     try:
         await server.serve(sockets=[listening])
     finally:
-        await asyncio.to_thread(service.close)
+        if not server.force_exit:
+            await asyncio.to_thread(service.close)
 
 
 class Server(uvicorn.Server):
