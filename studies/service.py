@@ -46,6 +46,13 @@ class Load:
     memory: list[float]
     """MB of the service, second by second."""
     cases_per_batch: float
+    processor: float
+    """Seconds of the service on the processor, which other programs of the machine do not change much."""
+
+    @property
+    def cost(self) -> float:
+        """Milliseconds of the processor for an answer."""
+        return 1e3 * self.processor / max(self.answers, 1)
 
     @property
     def rate(self) -> float:
@@ -104,12 +111,14 @@ def measured(run: Path, points: int, options: argparse.Namespace) -> Iterator[tu
 
 
 def direct(run: Path, cases: list[tuple[np.ndarray, np.ndarray]], seconds: float) -> Load:
-    surrogate, waits, start = lrsa.load(run), [], time.perf_counter()
+    surrogate, waits, start, before_all = lrsa.load(run), [], time.perf_counter(), time.process_time()
     while time.perf_counter() - start < seconds:
         before = time.perf_counter()
         surrogate.predict(*cases[len(waits) % len(cases)])
         waits.append(time.perf_counter() - before)
-    return Load(len(waits), 0, 0, time.perf_counter() - start, waits, [], 1.0)
+    return Load(
+        len(waits), 0, 0, time.perf_counter() - start, waits, [], 1.0, time.process_time() - before_all
+    )
 
 
 @contextmanager
@@ -135,7 +144,7 @@ def request(x: np.ndarray, f: np.ndarray) -> bytes:
 async def load(port: int, process: int, bodies: list[bytes], clients: int, seconds: float) -> Load:
     """So many clients, each asking again as soon as it was answered."""
     counts, waits, memory = {"200": 0, "503": 0, "else": 0}, [], []
-    before, start = await health(port), time.perf_counter()
+    before, used, start = await health(port), processor(process), time.perf_counter()
     end = start + seconds
 
     async def client(index: int) -> None:
@@ -159,7 +168,8 @@ async def load(port: int, process: int, bodies: list[bytes], clients: int, secon
     took, after = time.perf_counter() - start, await health(port)
     batches = max(after["batches"] - before["batches"], 1)
     per_batch = (after["cases"] - before["cases"]) / batches
-    return Load(counts["200"], counts["503"], errors, took, waits, memory, per_batch)
+    used = processor(process) - used
+    return Load(counts["200"], counts["503"], errors, took, waits, memory, per_batch, used)
 
 
 async def ask(
@@ -185,6 +195,12 @@ def resident(process: int) -> float:
     return pages * os.sysconf("SC_PAGE_SIZE") / 1e6
 
 
+def processor(process: int) -> float:
+    """Seconds that a process has had on the processor."""
+    fields = Path(f"/proc/{process}/stat").read_text().rpartition(")")[2].split()
+    return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
+
+
 def page(rows: list[tuple[int, str, Load]], options: argparse.Namespace) -> str:
     """The tables, with what they were made by."""
     sizes = " ".join(map(str, options.sizes))
@@ -197,23 +213,24 @@ def page(rows: list[tuple[int, str, Load]], options: argparse.Namespace) -> str:
         f" {os.getloadavg()[0]:.1f}. The model is LRSA of width {MODEL['width']}, depth {MODEL['depth']} and"
         f" rank {MODEL['rank']}, on one thread; cases have the points give or take a quarter, as JSON.",
         "",
-        "| points | who asks | answers | per second | median ms | 95 % ms | cases per batch | 503 | errors |",
-        "|---|---|---|---|---|---|---|---|---|",
+        "| points | who asks | answers | per second "
+        "| processor ms each | median ms | 95 % ms | cases per batch | 503 | errors |",
+        "|---|---|---|---|---|---|---|---|---|---|",
     ]
     for points, words, seen in rows:
         waits = f"{seen.wait(0.5):.1f} | {seen.wait(0.95):.1f} | {seen.cases_per_batch:.1f}"
-        counted = f"| {points} | {words} | {seen.answers} | {seen.rate:.1f} | {waits}"
+        counted = f"| {points} | {words} | {seen.answers} | {seen.rate:.1f} | {seen.cost:.1f} | {waits}"
         lines.append(f"{counted} | {seen.refused} | {seen.errors} |")
     lines += [
         "",
-        "| points | gain by batches | beside one client | memory after 10 s | at the end | largest |",
+        "| points | gain by batches, answers | processor | memory after 10 s | at the end | largest |",
     ]
     lines += ["|---|---|---|---|---|---|"]
     for points in options.sizes:
-        _, one, alone, batched = (seen for size, _, seen in rows if size == points)
+        _, _, alone, batched = (seen for size, _, seen in rows if size == points)
         memory = [batched.memory[min(int(10 / EVERY), len(batched.memory) - 1)], batched.memory[-1]]
         lines.append(
-            f"| {points} | {batched.rate / alone.rate:.2f} | {batched.rate / one.rate:.2f} |"
+            f"| {points} | {batched.rate / alone.rate:.2f} | {alone.cost / batched.cost:.2f} |"
             f" {memory[0]:.0f} MB | {memory[1]:.0f} MB | {max(batched.memory):.0f} MB |"
         )
     return "\n".join([*lines, ""])

@@ -21,8 +21,9 @@ from lrsa.errors import LrsaError
 from lrsa.pointset import PointSet
 from lrsa.surrogate.surrogate import Surrogate
 
-MOST_POINTS = 32768
-"""Padded points of a batch. Beyond, a batch takes as long as its cases one by one."""
+MOST_POINTS = 8192
+"""Padded points of a batch. Small cases gain by it, on a CPU 3.7 times at 16 × 100 points and 1.2 times at
+16 × 500 of different lengths; larger batches only make the first wait for the last."""
 LEAST_REAL = 0.5
 """Of the points of a batch, the share that must not be padding."""
 
