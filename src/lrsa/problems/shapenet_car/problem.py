@@ -63,7 +63,7 @@ PROBLEM = Problem(
             samples=789,
             test=100,
             preset="shapenet-car",
-            train={"validation": 0.0},
+            train={"clip": 1e3, "validation": 0.0, "coordinates": "axis"},
         ),
     },
     official=Official(("param0/*/quadpress_smpl.vtk", "training_data/param0/*/quadpress_smpl.vtk"), _read),
