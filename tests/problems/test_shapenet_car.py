@@ -224,7 +224,7 @@ def test_a_car_that_does_not_settle_is_drawn_again_and_counted(
 
 
 def test_the_time_that_making_takes_is_announced() -> None:
-    assert PROBLEM.cost("default", 125) == " (about 146 CPU minutes)"
+    assert PROBLEM.cost("default", 125) == " (about 135 CPU minutes)"
 
 
 @pytest.mark.slow

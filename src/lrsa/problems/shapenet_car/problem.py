@@ -35,7 +35,7 @@ PROBLEM = Problem(
         "default": {},
         "fast": {"cell": 0.5, "volume": 12318},
     },
-    seconds={"default": 70.0, "fast": 35.0},
+    seconds={"default": 65.0, "fast": 35.0},
     samples=789,
     test=100,
     loss="mse:u:v:w + 0.5*mse:p@surface",
@@ -44,7 +44,7 @@ PROBLEM = Problem(
     symmetry="mirror-x@0:n_x:u",
     scales={
         "demo": Scale(
-            about="24 cars of 16,000 points, about 18,000 cells; width 64, depth 4, rank 32",
+            about="24 cars of 16,000 points, about 21,000 cells; width 64, depth 4, rank 32",
             samples=24,
             test=8,
             fidelity="fast",
