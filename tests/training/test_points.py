@@ -1,6 +1,7 @@
 """Training on some of the points: others in every epoch, reproducible, and all of them at validation."""
 
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -89,13 +90,14 @@ def test_a_stopped_training_on_some_points_ends_with_the_same_bits(data: Path) -
 
 def test_a_model_that_does_not_stream_is_tested_on_subsets_until_each_point_has_an_answer(data: Path) -> None:
     """And each point has the mean of its answers; LRSA sees all points at once. The outcomes say which."""
-    settings = {"epochs": 1, "points": POINTS}
+    settings: dict[str, Any] = {"epochs": 1, "points": POINTS}
     surrogate = lrsa.fit(data, "geo-fno", out="geo", options=GEO, **settings)
     found = evaluate(Path("geo"))
     assert found.subsets == POINTS
     assert "(means over random subsets of 20)" in write_report(Path("geo"), found).read_text()
     case = Dataset(data, "test")[0]
-    rng, answers = np.random.default_rng(0), [[] for _ in range(len(case))]
+    rng = np.random.default_rng(0)
+    answers: list[list[np.ndarray]] = [[] for _ in range(len(case))]
     while not all(answers):
         chosen = sorted(rng.choice(len(case), POINTS, replace=False))
         for place, value in zip(chosen, surrogate.predict(case.subset(np.array(chosen))), strict=True):
