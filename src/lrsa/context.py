@@ -1,5 +1,6 @@
 """Everything about a sample that is neither coordinates nor features, and what of it a model needs."""
 
+from collections.abc import Callable
 from dataclasses import dataclass, fields, replace
 from typing import Any, Literal
 
@@ -59,13 +60,16 @@ class Context:
             log = weights.masked_fill(~self.mask, 1).log().masked_fill(~self.mask, -torch.inf)
         return None if log is None else log[:, None, None, :].to(dtype)
 
-    def normalised(self) -> "Context":
-        """The same with weights of mean 1 over the real points of each sample."""
+    def normalised(self, total: Callable[[Tensor], Tensor] = lambda values: values) -> "Context":
+        """The same with weights of mean 1 over the real points of each sample.
+
+        Where others hold the rest of the points, `total` sums (2, B) numbers over all of them.
+        """
         if self.weights is None:
             return self
         real = torch.ones_like(self.weights) if self.mask is None else self.mask.to(self.weights.dtype)
-        mean = (self.weights * real).sum(1, keepdim=True) / real.sum(1, keepdim=True)
-        return replace(self, weights=self.weights / mean)
+        measure, count = total(torch.stack([(self.weights * real).sum(1), real.sum(1)]))
+        return replace(self, weights=self.weights / (measure / count)[:, None])
 
     def at(self, points: slice) -> "Context":
         """The context of some of the points."""

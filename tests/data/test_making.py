@@ -271,7 +271,7 @@ def test_a_block_gives_back_the_cases_that_the_solver_made(tmp_path: Path) -> No
     """Cases 1 and 11 have names of which one begins with the other."""
     solver = DARCY.solver_at("fast")
     job = CaseBlock(solver.sample, ("darcy", 1, 5), "test", 1, 12, tmp_path, "tag")
-    assert job.make() == 11
+    job.make()
     for index in (1, 11):
         expected = solver.sample(case_rng("darcy", DARCY.version, 5, "test", index))
         assert_equal(job.read(index, solver.names), expected)

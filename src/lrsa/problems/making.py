@@ -22,10 +22,12 @@ def make_dataset(
     workers: int | None = None,
     out: Path | None = None,
     progress: Advance = lambda done, total, words: None,
+    cluster: str | None = None,
 ) -> Path:
     """Make (or extend, or find) the generated set and return its path.
 
     `samples` are training cases; `test` is the published number by default, but no more than `samples`.
+    `cluster` is the address of a Dask scheduler, whose workers then solve them.
     """
     if seed < 0 or (workers is not None and workers < 1):
         raise LrsaError(f"cannot make data with seed {seed} and {workers} workers: from 0 and from 1 on")
@@ -37,6 +39,7 @@ def make_dataset(
         wanted(problem, samples, test),
         key=(problem.name, problem.version, seed),
         workers=workers,
+        cluster=cluster,
         progress=progress,
         block=max(1, min(BLOCK, int(PATIENCE / problem.seconds.get(fidelity, 1.0)))),
     )
