@@ -96,7 +96,7 @@ RANGES: dict[str, tuple[float, float]] = {
 }
 
 
-def box_surface(cells: tuple[int, int, int]) -> tuple[np.ndarray, np.ndarray]:
+def box_surface(cells: tuple[int, ...]) -> tuple[np.ndarray, np.ndarray]:
     """The surface of [-1, 1]³ in so many quadrilaterals along each axis, counter-clockwise from outside."""
     grid = np.stack(np.meshgrid(*(np.linspace(-1, 1, n + 1) for n in cells), indexing="ij"), axis=-1)
     number = np.arange(grid[..., 0].size).reshape(grid.shape[:3])
