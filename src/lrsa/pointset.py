@@ -31,6 +31,8 @@ class Names:
     targets: tuple[str, ...] = ()
     globals: tuple[str, ...] = ()
     units: Mapping[str, str] = field(default_factory=dict)
+    up: str = ""
+    """The coordinate that points upwards in pictures; by default the third."""
 
 
 @dataclass(frozen=True)
