@@ -20,6 +20,7 @@ def train(
     source: Literal["generated", "official"] = "generated",
     scale: Literal["demo", "cpu", "paper"] | None = None,
     recipe: Literal["ours", "paper"] | None = None,
+    samples: int | None = None,
     minutes: float | None = None,
     out: Path | None = None,
     init: Path | None = None,
@@ -40,6 +41,7 @@ def train(
         scale: Size of a benchmark's run (default: cpu).
         recipe: ours (Muon on the hidden matrices), or paper: AdamW as printed (default: ours, but at the
             scale paper).
+        samples: Train on the first so many cases (default: those of the scale; all of a file).
         minutes: The time that the training may take; the number of its steps follows (default: as many epochs
             as the scale says).
         out: The run folder (default: runs/DATA-MODEL).
@@ -70,6 +72,7 @@ def train(
         options=model,
         train=settings,
         matched=matched,
+        samples=samples,
     )
     _finish(run, train_run(run))
 
