@@ -142,14 +142,14 @@ def test_a_cell_that_another_process_trains_is_left_to_it(home: Path) -> None:
 
 @pytest.mark.usefixtures("tiny")
 def test_recipes_and_parameters_have_tables_of_their_own(home: Path) -> None:
-    words = [*WORDS, "--only", "LRSA:darcy,LNO:darcy"]
+    words = [*WORDS, "--only", "LRSA:darcy,deeponet:darcy"]
     assert main([*words, "--recipe", "paper"]) == 0
     assert main([*words, "--matched"]) == 0
     paper = cells_of(home, "table-standard-demo-paper-recipe")
     assert ["--recipe paper" in cell["command"] for cell in paper] == [True, True]
     matched = {c["model"]: c["parameters"] for c in cells_of(home, "table-standard-demo-matched")}
     plain = {c["model"]: c["parameters"] for c in paper}
-    assert abs(matched["lno"] / matched["lrsa"] - 1) < abs(plain["lno"] / plain["lrsa"] - 1)
+    assert abs(matched["deeponet"] / matched["lrsa"] - 1) < abs(plain["deeponet"] / plain["lrsa"] - 1)
     assert "recipe: paper" in (home / "out" / "table-standard-demo-paper-recipe.html").read_text()
     assert not (home / "out" / "table-standard-demo.json").exists()
 

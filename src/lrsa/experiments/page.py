@@ -95,7 +95,9 @@ def write_page(out: Path, page: Page) -> Path:
             with atomic(out / _picture(page, plot)) as temporary:
                 temporary.write_bytes(_png(plot))
     with atomic(out / f"{page.stem}.json") as temporary:
-        temporary.write_text(json.dumps({"command": page.command, **page.data}, indent=1) + "\n")
+        # JSON has no NaN: what is not defined is null.
+        data = json.loads(json.dumps(page.data), parse_constant=lambda _: None)
+        temporary.write_text(json.dumps({"command": page.command, **data}, indent=1) + "\n")
     with atomic(out / f"{page.stem}.md") as temporary:
         temporary.write_text(_markdown(page))
     return write_html(out / f"{page.stem}.html", page.title, [page])

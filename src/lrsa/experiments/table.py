@@ -88,6 +88,8 @@ class Table(Experiment):
     """Sections of its own."""
     also: Callable[[Work], Sequence[Row]] = lambda work: ()
     """Rows that such a section needs."""
+    beside: Callable[[Work], Sequence[Row]] = lambda work: ()
+    """Rows that are shown where they are recorded."""
     other: Callable[[Work, str, str], Task | None] = lambda work, row, problem: None
     """A training that may be asked for by name."""
 
@@ -250,7 +252,7 @@ class Table(Experiment):
 
     def numbers(self, work: Work) -> list[dict[str, Any]]:
         rows = []
-        for row in self.rows(work):
+        for row in (*self.rows(work), *self.also(work), *self.beside(work)):
             for column in self.columns(work.study):
                 for cell in self.cells(work, row, column):
                     kept = {k: v for k, v in asdict(cell).items() if k != "configuration"}

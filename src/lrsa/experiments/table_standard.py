@@ -61,6 +61,12 @@ def both_recipes(work: Work) -> list[Row]:
     ]
 
 
+def others(work: Work) -> list[Row]:
+    """The models that the paper's table does not have."""
+    named = {*BASELINES.values(), "lrsa"}
+    return [Row(name, name) for name in list_models() if name not in named]
+
+
 def _other(work: Work, row: str, problem: str) -> Task | None:
     """Any model that there is."""
     return Task(row, work.study.job(row, problem)) if row in list_models() else None
@@ -77,9 +83,7 @@ def _more(table: Table, work: Work) -> list[Section]:
         ],
         [both],
     )
-    named = {*BASELINES.values(), "lrsa"}
-    others = [Row(name, name) for name in list_models() if name not in named]
-    known = [row for row in others if any(table.cells(work, row, c) for c in table.columns(work.study))]
+    known = [row for row in others(work) if any(table.cells(work, row, c) for c in table.columns(work.study))]
     if not known:
         return [recipes]
     text = "Models that are not in the paper's table; backbone-X is our backbone with that mixer."
@@ -133,6 +137,7 @@ TABLE_STANDARD = Table(
     caption="Error against training time; dotted: the best null baseline. Stars are LRSA.",
     more=_more,
     also=both_recipes,
+    beside=others,
     other=_other,
     notes=(
         "LRSA is the paper's block, which mixes no neighbours; LRSA with local mixing adds a depthwise 3 x 3"
