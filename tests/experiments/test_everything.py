@@ -18,9 +18,9 @@ from lrsa.experiments.everything import ALL, EXPERIMENTS, write_all
 from lrsa.experiments.experiment import Task
 from lrsa.experiments.page import write_page
 from lrsa.experiments.running import pending
-from lrsa.experiments.study import Work
+from lrsa.experiments.study import Study, Work
 from lrsa.problems.catalogue import CATALOGUE
-from lrsa.problems.problem import Scale
+from lrsa.problems.problem import Scale, Source
 
 pytest_plugins = ["small_runs", "small_catalogue"]
 TRAINED = [name for name, one in EXPERIMENTS.items() if one.tasks(work_in(Path("nowhere")))]
@@ -163,9 +163,12 @@ def official(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 def test_everything_runs_on_official_files_at_the_scale_of_the_paper(
     home: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Every experiment to its end, one epoch each; efficiency has no data and is measured elsewhere."""
-    monkeypatch.setattr("lrsa.experiments.efficiency.SETTINGS", {})
-    assert main(["reproduce", "all", "--scale", "paper", "--source", "official"]) == 0
+    """Every experiment to its end, one epoch each; of the models LRSA, and Transolver where it is drawn."""
+    monkeypatch.setattr("lrsa.experiments.seeds.SEEDS", 2)
+    monkeypatch.setattr("lrsa.experiments.seeds.FEWER", 1)
+    rows = "LRSA:,Transolver:elasticity,LRSA, bf16:elasticity,LRSA with weights:elasticity"
+    words = ["reproduce", "all", "--scale", "paper", "--source", "official", "--only", rows]
+    assert main(words) == 0
     out = home / "results" / "paper"
     for name in ALL:
         stem = name if name == "figure-lowrank" else f"{name}-paper-official"
@@ -174,6 +177,10 @@ def test_everything_runs_on_official_files_at_the_scale_of_the_paper(
     assert {row["column"] for row in rows} >= {"volume", "surface", "C_L", "ρ_L"}
     assert all("--source official" in row["command"] for row in rows)
     assert (out / "all-paper-official.html").exists()
+    assert not pending([EXPERIMENTS["resolution"]], Work(*_paths(home, "paper", "official")), "LRSA:")
+    assert list(json.loads((out / "figure-qualitative-paper-official.json").read_text())["runs"]) == [
+        "elasticity"
+    ]
 
 
 @pytest.mark.slow
@@ -181,12 +188,12 @@ def test_everything_runs_on_official_files_at_the_scale_of_the_paper(
 def test_everything_runs_from_an_empty_machine_on_two_problems(
     home: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    monkeypatch.setattr("lrsa.experiments.seeds.SEEDS", 2)
+    monkeypatch.setattr("lrsa.experiments.ablation.RANKS", (8, 32, 128))
     assert main(["reproduce", "all", "--scale", "demo", "--only", ":elasticity,:darcy"]) == 0
     assert (home / "results/paper/all-demo.html").exists()
     assert not pending([EXPERIMENTS["ablation"]], Work(*_paths(home)), ":darcy")
 
 
-def _paths(home: Path):
-    from lrsa.experiments.study import Study
-
-    return Study("demo"), home / "results/cells", home / "runs/reproduce", home / "results/paper"
+def _paths(home: Path, scale: str = "demo", source: Source = "generated") -> tuple[Study, Path, Path, Path]:
+    return Study(scale, source), home / "results/cells", home / "runs/reproduce", home / "results/paper"
