@@ -8,7 +8,6 @@ from typing import get_args
 
 import pytest
 from made_cells import fill, work_in
-from small_catalogue import TINY
 from test_official_training import WRITERS
 
 from lrsa.cli.program import main
@@ -23,6 +22,7 @@ from lrsa.problems.catalogue import CATALOGUE
 from lrsa.problems.problem import Scale, Source
 
 pytest_plugins = ["small_runs", "small_catalogue"]
+TINY = {"width": 16, "depth": 2, "heads": 2, "rank": 9}
 TRAINED = [name for name, one in EXPERIMENTS.items() if one.tasks(work_in(Path("nowhere")))]
 
 

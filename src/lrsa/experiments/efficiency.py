@@ -95,13 +95,12 @@ def ratio(known: Measured, setting: str, model: str, precision: str, quantity: s
 
 def printed_ratio(setting: str, model: str, precision: str, quantity: str) -> float:
     """The same, of what the paper prints; a step is forward and backward."""
-    ours, theirs = (
-        dict(zip(QUANTITIES, PRINTED[pair][setting], strict=True))
-        for pair in ((model, precision), ("transolver", "fp32"))
-    )
-    for row in (ours, theirs):
-        row["step"] = row["forward"] + row["backward"]
-    return ours[quantity] / theirs[quantity]
+    return _printed(setting, model, precision)[quantity] / _printed(setting, "transolver", "fp32")[quantity]
+
+
+def _printed(setting: str, model: str, precision: str) -> dict[str, float]:
+    memory, forward, backward = PRINTED[model, precision][setting]
+    return {"memory": memory, "forward": forward, "backward": backward, "step": forward + backward}
 
 
 def ratios(known: Measured) -> Figure | None:
@@ -133,7 +132,7 @@ def _record(work: Work) -> Path:
 def _measure(setting: Setting, work: Work) -> Sequence[dict[str, Any]]:
     """Models and precisions by turns in this process; memory in a process of its own each."""
     cpu = work.device == "cpu"
-    entrants = {
+    entrants: dict[tuple[str, Precision], Entrant] = {
         (model, precision): Entrant(model, model, {"rank": RANK}, setting.name)
         for precision in PRECISIONS
         for model in MODELS

@@ -41,9 +41,9 @@ def _draw(table: Table, work: Work) -> Figure | None:
             hue = colour(row.label) if row is not LOCAL else HUES[2]
             hue = HUES[3] if row.label == "HPM" else hue
             ax.plot(*zip(*points, strict=True), "o-", color=hue, label=row.label)
-            theirs = [table.printed.get(row.label, {}).get(c.key) for c in shown]
-            if all(theirs):
-                ax.plot(range(len(shown)), theirs, "--", color=hue, alpha=0.5, linewidth=0.9)
+            if theirs := table.printed.get(row.label):
+                values = [theirs[c.key] for c in shown]
+                ax.plot(range(len(shown)), values, "--", color=hue, alpha=0.5, linewidth=0.9)
     if not ax.lines:
         return None
     ax.set_xticks(range(len(shown)), [c.label for c in shown])
