@@ -10,7 +10,7 @@ from matplotlib.figure import Figure
 from lrsa.experiments.cells import Job, recorded
 from lrsa.experiments.experiment import Experiment, Task
 from lrsa.experiments.page import Page, Plot, Section
-from lrsa.experiments.plots import bars, panels
+from lrsa.experiments.plots import marks, panels
 from lrsa.experiments.study import Study, Work
 from lrsa.experiments.table import Column, Row, Table
 from lrsa.experiments.table_standard import GRIDS, LOCAL, POINTWISE, STANDARD, both_recipes
@@ -157,9 +157,8 @@ def _draw(table: Table, work: Work) -> Figure | None:
     rows = [r for r in table.rows(work) if any(table.values(work, r, c) for c in shown)]
     if len(rows) < 2:
         return None
-    figure, (ax,) = panels(1, 1.6 + 1.5 * len(shown), 3.0)
+    figure, (ax,) = panels(1, 4.0 + 1.3 * len(shown), 3.0)
     series = {r.label: [(table.values(work, r, c) or [math.nan])[0] for c in shown] for r in rows}
-    bars(ax, "", [c.label.replace(", ", ",\n") for c in shown], series)
-    ax.set_ylabel("test relative L2")
-    ax.legend()
+    marks(ax, [c.label.replace(", ", ",\n") for c in shown], series)
+    ax.legend(loc="upper left", bbox_to_anchor=(1.0, 1.0))
     return figure

@@ -79,18 +79,38 @@ def curves(
 
 def bars(ax: Axes, title: str, names: Sequence[str], series: Mapping[str, Sequence[float]]) -> None:
     """Groups of bars from 0; where a value is missing there is a cross."""
-    width = 0.8 / max(len(series), 1)
+    width, hues = 0.8 / max(len(series), 1), _hues(list(series))
     for i, (label, values) in enumerate(series.items()):
         places = [x + (i - (len(series) - 1) / 2) * width for x in range(len(names))]
         known = [value if math.isfinite(value) else 0.0 for value in values]
-        hue = colour(label) if len(series) <= 2 else HUES[i % len(HUES)]
+        hue = hues[i]
         ax.bar(places, known, width * 0.92, color=hue, label=label)
         for x, value in zip(places, values, strict=True):
             if not math.isfinite(value):
                 ax.plot(x, 0, "x", color=hue, markersize=7, clip_on=False)
     ax.set_xticks(range(len(names)), names)
     ax.set_title(title)
+    ax.set_ylim(top=1.25 * ax.get_ylim()[1])  # room for a legend
     ax.tick_params(axis="x", length=0)
+
+
+def marks(ax: Axes, names: Sequence[str], series: Mapping[str, Sequence[float]]) -> None:
+    """A mark for every row beside the others of its column, where columns differ by orders of magnitude."""
+    hues = _hues(list(series))
+    for i, (label, values) in enumerate(series.items()):
+        places = [x + 0.12 * (i - (len(series) - 1) / 2) for x in range(len(names))]
+        ax.plot(places, values, "o", color=hues[i], label=label, markersize=6)
+    ax.set_xticks(range(len(names)), names)
+    ax.set(xlim=(-0.6, len(names) - 0.4), ylabel="test relative L2")
+    logarithmic(ax, "y")
+    ax.grid(axis="y", linewidth=0.5)
+    ax.tick_params(axis="x", length=0)
+
+
+def _hues(labels: Sequence[str]) -> list[str]:
+    """Of LRSA and Transolver their own, if that tells all apart."""
+    own = [colour(label) for label in labels]
+    return own if len(set(own)) == len(own) else [HUES[i % len(HUES)] for i in range(len(labels))]
 
 
 def logarithmic(ax: Axes, which: str) -> None:

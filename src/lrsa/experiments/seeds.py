@@ -91,8 +91,8 @@ TABLE_STATISTICS = Table(
     caption="Every dot is a training, every stroke a mean.",
     more=_more,
     notes=(
-        f"{SEEDS} seeds on Elasticity and Darcy, {FEWER} on the others; how many are recorded is in"
-        " brackets. LRSA is as the scale has it.",
+        f"{SEEDS} seeds on Elasticity and Darcy, {FEWER} on the others; in brackets where fewer are"
+        " recorded. LRSA is as the scale has it.",
         "The nearest rival of a problem is the baseline of the smallest error in the table of standard"
         " benchmarks.",
     ),

@@ -206,8 +206,9 @@ class Table(Experiment):
         if values:
             text = number(statistics.mean(values))
             if row.seeds > 1:
-                spread = f" ± {statistics.stdev(values):.2g}" if len(values) > 1 else ""
-                text = f"{text}{spread} ({len(values)} of {len(self.jobs(work, row, column))})"
+                spread = f" ± {statistics.stdev(values):.1g}" if len(values) > 1 else ""
+                wanted = len(self.jobs(work, row, column))
+                text += spread if len(values) == wanted else f"{spread} ({len(values)} of {wanted})"
             return Value(text, printed, kind, cells[0].command)
         if reason := next((cell.reason for cell in cells if cell.reason), ""):
             return Value("diverged" if "became" in reason else "refused", printed, "missing", reason)
