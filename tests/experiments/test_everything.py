@@ -10,8 +10,10 @@ import pytest
 from made_cells import fill, work_in
 from test_official_training import WRITERS
 
+from lrsa import open_dataset
 from lrsa.cli.program import main
 from lrsa.cli.reproduce import What
+from lrsa.data.writing import write_dataset
 from lrsa.experiments.efficiency import Efficiency, measured, ratio
 from lrsa.experiments.everything import ALL, EXPERIMENTS, write_all
 from lrsa.experiments.experiment import Task
@@ -105,6 +107,24 @@ def test_the_time_is_announced_and_nothing_is_trained_twice(
     assert "1/1: LRSA, rank 16 on darcy" in said
     assert main(["reproduce", "limited-data", "--scale", "demo", "--only", "LRSA:darcy"]) == 0
     assert "2 of 3 trainings are not recorded yet" in capsys.readouterr().out
+
+
+@pytest.mark.usefixtures("tiny")
+def test_data_that_is_not_there_leaves_the_other_problems(
+    home: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    darcy, words = (
+        CATALOGUE["darcy"],
+        ["reproduce", "limited-data", "--scale", "demo", "--source", "official"],
+    )
+    made = open_dataset(str(darcy.path("fast")), "train")
+    schema = replace(darcy.schema("fast", 0), source="official", provenance={})
+    write_dataset(darcy.official_path, {"train": [made[0], made[1], made[2]], "test": [made[2]]}, schema)
+    assert main([*words, "--only", "LRSA:"]) == 0
+    assert "navier-stokes is left out: the official files" in capsys.readouterr().out
+    rows = json.loads((home / "results/paper/limited-data-demo-official.json").read_text())["rows"]
+    assert {row["problem"] for row in rows} == {"darcy"}
+    assert main([*words, "--only", "LRSA:navier-stokes"]) == 2
 
 
 @pytest.mark.usefixtures("tiny")

@@ -29,7 +29,7 @@ NO_FEATURES = {"elasticity", "airfoil", "pipe"}
 FAST = ("darcy", "elasticity")
 PROJECTED = {"f-fno", "lsm"}
 """Models of a grid that were published for Elasticity, by a projection to one."""
-CELLS = "results/cells"
+CELLS = "out/cells"
 
 
 def inapplicable(benchmark: str) -> set[str]:

@@ -5,6 +5,7 @@ from typing import Literal
 
 from lrsa.cli.checking import at_least
 
+PAGES = Path("results/paper")
 What = Literal[
     "table-standard",
     "table-irregular",
@@ -36,10 +37,10 @@ def reproduce(
     only: str = "",
     recorded: bool = False,
     runs: Path = Path("runs/reproduce"),
-    cells: Path = Path("results/cells"),
+    cells: Path | None = None,
     threads: int = 1,
     device: str = "cpu",
-    out: Path = Path("results/paper"),
+    out: Path = PAGES,
 ) -> None:
     """Make a table, a figure or all of the paper anew; stopped, it goes on where it was.
 
@@ -61,7 +62,8 @@ def reproduce(
             table-standard a row may be any model of `lrsa models`.
         recorded: Train and measure nothing: write the page of what is recorded.
         runs: The folder for the trainings.
-        cells: The folder for their records.
+        cells: The folder for their records (default: results/cells; with another --out, the folder cells
+            in it).
         threads: CPU threads of each training.
         device: cpu, cuda, ...
         out: The folder for pages, pictures and numbers.
@@ -74,7 +76,8 @@ def reproduce(
 
     at_least(1, threads=threads)
     check_device(device)
-    work = Work(Study(scale, source, recipe, matched), cells, runs, out, threads, device)
+    records = cells or (PAGES.parent if out == PAGES else out) / "cells"
+    work = Work(Study(scale, source, recipe, matched), records, runs, out, threads, device)
     chosen = [EXPERIMENTS[name] for name in (ALL if what == "all" else [what])]
     made = run(chosen, work, only, train=not recorded)
     if what == "all":

@@ -12,6 +12,7 @@ from lrsa.experiments.estimate import estimate
 from lrsa.experiments.experiment import Experiment, Task, cell_of, page_of
 from lrsa.experiments.page import write_page
 from lrsa.experiments.study import Work
+from lrsa.files import Busy
 from lrsa.problems.catalogue import get
 from lrsa.training.budget import duration
 from lrsa.training.configure import data_for_scale
@@ -33,8 +34,7 @@ def run(experiments: Sequence[Experiment], work: Work, only: str = "", train: bo
         done: set[str] = set()
         # Some trainings are known only when others are done.
         while tasks := [task for task in pending(experiments, work, only) if task.job.key not in done]:
-            _make_data(tasks, work)
-            _train(experiments, tasks, work, only)
+            _train(experiments, _with_data(tasks, work), work, only)
             done |= {task.job.key for task in tasks}
         for experiment in experiments:
             if not only:
@@ -97,9 +97,20 @@ def _refusal(experiment: Experiment, row: str, problem: str, every: Sequence[Tas
     return f"the paper leaves {row} on {problem} empty, and so does {experiment.name}"
 
 
-def _make_data(tasks: Sequence[Task], work: Work) -> None:
-    for name in dict.fromkeys(task.problem for task in tasks):
-        data_for_scale(get(name), get(name).scale(work.study.scale), work.study.source)
+def _with_data(tasks: Sequence[Task], work: Work) -> list[Task]:
+    """The trainings whose data is there or can be made; where one cannot, the others go on."""
+    problems, missing = dict.fromkeys(task.problem for task in tasks), set()
+    for name in problems:
+        try:
+            data_for_scale(get(name), get(name).scale(work.study.scale), work.study.source)
+        except Busy:
+            raise
+        except LrsaError as error:
+            missing.add(name)
+            if len(missing) == len(problems):
+                raise
+            console.print(f"{name} is left out: {error}")
+    return [task for task in tasks if task.problem not in missing]
 
 
 def _train(experiments: Sequence[Experiment], tasks: Sequence[Task], work: Work, only: str) -> None:
