@@ -12,6 +12,8 @@ from lrsa.errors import LrsaError
 from lrsa.models.baselines.f_fno import FFNO
 from lrsa.models.baselines.lsm import LSM
 from lrsa.models.baselines.projection import GridProjection
+from lrsa.problems.catalogue import get
+from lrsa.training.choose import for_problem
 
 SMALL: dict[str, Callable[[], nn.Module]] = {
     "f-fno": lambda: FFNO(2, 1, 1, width=8, depth=2, modes=(4, 4), padding=0, latent_grid=(16, 16)),
@@ -70,5 +72,10 @@ def test_the_presets_of_elasticity_take_points() -> None:
         with torch.device("meta"):
             model = lrsa.create_model(name, preset="elasticity")
         assert not needs_of(model).grid
+        elasticity = get("elasticity")
+        grids = [
+            for_problem(elasticity, elasticity.scale(s), name).model["latent_grid"] for s in ("demo", "paper")
+        ]
+        assert grids == [(32, 32), (96, 96)]
     with pytest.raises(LrsaError, match="grid"):
         FFNO(2, 1, 1, width=8, depth=1, modes=(4, 4))(*points())
