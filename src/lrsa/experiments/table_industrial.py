@@ -38,9 +38,10 @@ def columns(study: Study) -> list[Column]:
 
 
 def _metric(problem: str, where: str) -> str:
-    """As the problem spells it."""
+    """As the problem spells it: of the pressure where that is measured there, as published."""
     words = CATALOGUE[problem].metrics.split(",") if problem in CATALOGUE else []
-    return next((word.strip() for word in words if word.strip().endswith(where)), where)
+    there = [word.strip() for word in words if word.strip().endswith(where)]
+    return min(there, key=lambda word: f":p{where}" not in word, default=where)
 
 
 TABLE_INDUSTRIAL = Table(
