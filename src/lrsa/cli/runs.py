@@ -22,8 +22,8 @@ def evaluate(
     Args:
         run: The run folder.
         data: Other data of the same kind, a benchmark or a file (default: that of the run).
-        stride: Every so-many-th point along each axis; several, such as 1,2,4, give the error and the
-            self-consistency at each (default: as trained).
+        stride: Every so-many-th point along each axis, or 2x1 for one number per axis; several, such as
+            1,2,4, give the error and the self-consistency at each (default: as trained).
         epoch: The best one by validation, or the last.
         metrics: Further ones, such as gradient or mse:p@surface, separated by commas (default: as trained).
     """

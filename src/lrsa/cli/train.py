@@ -26,6 +26,7 @@ def train(
     source: Literal["generated", "official"] = "generated",
     scale: Literal["demo", "cpu", "paper"] | None = None,
     recipe: Literal["ours", "paper"] | None = None,
+    samples: int | None = None,
     minutes: float | None = None,
     out: Path | None = None,
     init: Path | None = None,
@@ -48,6 +49,7 @@ def train(
         scale: Size of a benchmark's run (default: cpu).
         recipe: ours (Muon on the hidden matrices), or paper: AdamW as printed (default: ours, but at the
             scale paper).
+        samples: Train on the first so many cases (default: those of the scale; all of a file).
         minutes: The time that the training may take; the number of its steps follows (default: as many epochs
             as the scale says).
         out: The run folder (default: runs/DATA-MODEL).
@@ -84,6 +86,7 @@ def train(
         options=model,
         train=settings,
         matched=matched,
+        samples=samples,
         shard_points=shard_points,
     )
     if nproc > 1 and not started():

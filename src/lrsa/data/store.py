@@ -26,7 +26,7 @@ import numpy as np
 from lrsa.data.hdf5 import item_of, items_of
 from lrsa.errors import LrsaError
 from lrsa.machine import check_fits
-from lrsa.pointset import Names, PointSet
+from lrsa.pointset import Names, PointSet, Stride
 from lrsa.typed import conforms
 
 FORMAT, VERSION = "lrsa-pointsets", 1
@@ -179,7 +179,7 @@ class Selection(Sequence[PointSet]):
     """Some of the cases, in the order of `chosen`, and of each every `stride`-th point."""
 
     def __init__(
-        self, cases: Sequence[PointSet], chosen: Sequence[int] | np.ndarray, stride: int = 1
+        self, cases: Sequence[PointSet], chosen: Sequence[int] | np.ndarray, stride: Stride = 1
     ) -> None:
         self.cases, self.chosen, self.stride = cases, chosen, stride
 

@@ -17,7 +17,7 @@ from lrsa.objectives.metrics import DEFINITIONS, field_metrics, mean_of, relativ
 from lrsa.objectives.named import Answer, Metric, metrics_of
 from lrsa.objectives.protocols import Protocol, protocol
 from lrsa.objectives.words import labels
-from lrsa.pointset import PointSet
+from lrsa.pointset import PointSet, Stride, stride_name
 from lrsa.problems.catalogue import open_dataset, quantities_of
 from lrsa.surrogate.surrogate import Epoch, Surrogate, load
 from lrsa.training.config import RunConfig
@@ -26,7 +26,7 @@ from lrsa.training.config import RunConfig
 def evaluate(
     run: Path,
     data: str | None = None,
-    stride: int | Sequence[int] | None = None,
+    stride: int | Sequence[Stride] | None = None,
     epoch: Epoch = "best",
     metrics: str | None = None,
 ) -> Evaluation:
@@ -60,7 +60,7 @@ def case_names(cases: Dataset, count: int) -> list[str]:
     return [str(files[i]) if i < len(files) else f"case {i}" for i in range(count)]
 
 
-def training_cases(config: RunConfig, stride: int) -> Selection:
+def training_cases(config: RunConfig, stride: Stride) -> Selection:
     """All training cases of a run, validation included."""
     data = Dataset(Path(config.data.path), "train")
     return Selection(data, range(min(config.data.samples or len(data), len(data))), stride)
@@ -80,7 +80,7 @@ class _Judge:
     surrogate: Surrogate
     how: Protocol
     nulls: NullBaselines | None
-    strides: tuple[int, ...]
+    strides: tuple[Stride, ...]
     samplings: bool
     named: Sequence[Metric]
     subsets: int | None
@@ -109,7 +109,7 @@ class _Judge:
 
     def _samplings(
         self, whole: PointSet, case: PointSet, prediction: np.ndarray
-    ) -> Iterator[tuple[int, tuple[int, float, float]]]:
+    ) -> Iterator[tuple[Stride, tuple[int, float, float]]]:
         """The errors at every stride, and the distance to the prediction at the sampling of the training."""
         own, first = self.config.data.stride, self.strides[0]
         full = prediction if own == first else self._predict(whole.strided(own))
@@ -117,9 +117,10 @@ class _Judge:
             part = case if stride == first else whole.strided(stride)
             again = prediction if stride == first else self._predict(part)
             error = math.nan if part.u is None else relative_l2(again, truth(self.how, part), part.u_mask)
-            shared = math.lcm(stride, own)
-            ours = again[..., _every(part, shared // stride), :]
-            theirs = full[..., _every(whole.strided(own), shared // own), :]
+            steps, base = whole.steps(stride), whole.steps(own)
+            shared = [math.lcm(*pair) for pair in zip(steps, base, strict=True)]
+            ours = again[..., _every(part, shared, steps), :]
+            theirs = full[..., _every(whole.strided(own), shared, base), :]
             yield stride, (len(part), error, relative_l2(ours, theirs))
 
     def _predict(self, case: PointSet) -> np.ndarray:
@@ -128,16 +129,18 @@ class _Judge:
         return predict_by_subsets(self.surrogate, case, self.subsets)
 
 
-def parse_strides(text: str | None) -> tuple[int, ...] | None:
-    """`1,2,4` as typed on the command line."""
+def parse_strides(text: str | None) -> tuple[Stride, ...] | None:
+    """`1,2,4x2` as typed on the command line."""
     if not text:
         return None
     try:
-        return tuple(int(word) for word in text.split(","))
+        each = [tuple(int(step) for step in word.split("x")) for word in text.split(",")]
     except ValueError:
         raise LrsaError(
-            f'--stride takes whole numbers separated by commas, such as 1,2,4, not "{text}"'
+            "--stride takes whole numbers separated by commas, such as 1,2,4, or one for each axis, such as"
+            f' 2x1, not "{text}"'
         ) from None
+    return tuple(steps[0] if len(steps) == 1 else steps for steps in each)
 
 
 def target_names(config: RunConfig, channels: int) -> list[str]:
@@ -155,7 +158,7 @@ def _summary(
     data: str | None,
     epoch: Epoch,
     tests: Dataset,
-    strides: tuple[int, ...],
+    strides: tuple[Stride, ...],
     table: list[CaseErrors],
 ) -> Evaluation:
     known = table[0].fields
@@ -178,18 +181,19 @@ def _summary(
     )
 
 
-def _sampling(stride: int, table: Sequence[CaseErrors]) -> Sampling:
+def _sampling(stride: Stride, table: Sequence[CaseErrors]) -> Sampling:
     points, errors, distances = zip(*(row.strides[stride] for row in table), strict=True)
     return Sampling(stride, point_range(points), mean_of(errors), mean_of(distances))
 
 
-def _strides(config: RunConfig, stride: int | Sequence[int] | None) -> tuple[int, ...]:
-    chosen = (
-        (config.data.stride,) if stride is None else (stride,) if isinstance(stride, int) else tuple(stride)
-    )
+def _strides(config: RunConfig, stride: int | Sequence[Stride] | None) -> tuple[Stride, ...]:
+    given = config.data.stride if stride is None else stride
+    chosen = (given,) if isinstance(given, int) else tuple(given)
     for value in chosen:
-        if value < 1:
-            raise LrsaError(f"a stride is 1 or more (every point, every second point, ...), not {value}")
+        if min(value if isinstance(value, tuple) else (value,)) < 1:
+            raise LrsaError(
+                f"a stride is 1 or more (every point, every second point, ...), not {stride_name(value)}"
+            )
     return tuple(dict.fromkeys(chosen))
 
 
@@ -217,7 +221,7 @@ def _by_field(
     return {"": relative_l2(prediction, u, known), **{n: float(each[i]) for i, n in enumerate(names)}}
 
 
-def _every(case: PointSet, stride: int) -> np.ndarray:
-    """The positions of every `stride`-th point of a case in its own list."""
-    shape = case.grid or (len(case),)
-    return np.arange(len(case)).reshape(shape)[(slice(None, None, stride),) * len(shape)].ravel()
+def _every(case: PointSet, shared: Sequence[int], steps: Sequence[int]) -> np.ndarray:
+    """Of a case at the stride `steps`, the positions of the points of the stride `shared` in its own list."""
+    some = tuple(slice(None, None, a // b) for a, b in zip(shared, steps, strict=True))
+    return np.arange(len(case)).reshape(case.grid or (len(case),))[some].ravel()

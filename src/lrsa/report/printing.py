@@ -8,6 +8,7 @@ from rich.table import Table
 from lrsa.console import console
 from lrsa.evaluation.outcome import Evaluation
 from lrsa.objectives.metrics import DEFINITIONS, LABELS
+from lrsa.pointset import stride_name
 from lrsa.problems.catalogue import CATALOGUE
 from lrsa.training.config import RunConfig
 
@@ -52,7 +53,7 @@ def tables(config: RunConfig, evaluation: Evaluation) -> list[Table]:
     if evaluation.samplings:
         table = Table("stride", "points", "relative L2", "self-consistency", title="At other samplings")
         for s in evaluation.samplings:
-            table.add_row(str(s.stride), s.points, number(s.relative_l2), number(s.self_consistency))
+            table.add_row(stride_name(s.stride), s.points, number(s.relative_l2), number(s.self_consistency))
         made.append(table)
     return made
 

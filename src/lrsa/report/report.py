@@ -14,6 +14,7 @@ from lrsa.evaluation.outcome import Evaluation
 from lrsa.files import atomic
 from lrsa.objectives.metrics import DEFINITIONS, LABELS, SELF_CONSISTENCY
 from lrsa.objectives.named import NAMED
+from lrsa.pointset import stride_name
 from lrsa.report import page
 from lrsa.report.cases import Cases
 from lrsa.report.datacard import HEAD, about, card_rows, provenance_rows
@@ -135,7 +136,7 @@ def _samplings(run: Path, evaluation: Evaluation) -> dict[str, Any]:
     draw_samplings(path, points, series)
     table = page.Table(
         ["stride", "points", "relative L2", "self-consistency"],
-        [[str(s.stride), s.points, number(s.relative_l2), number(s.self_consistency)] for s in rows],
+        [[stride_name(s.stride), s.points, number(s.relative_l2), number(s.self_consistency)] for s in rows],
     )
     return {"chart": page.chart(path, "errors over the number of points"), "table": table}
 
@@ -191,7 +192,12 @@ def _definitions(evaluation: Evaluation) -> list[tuple[str, str]]:
     rows += [(name, NAMED[name.partition(":")[0].partition("@")[0]]) for name in evaluation.metrics]
     rows += [(f"null baseline: {name}", NULLS[name]) for name in evaluation.nulls]
     if evaluation.samplings:
-        rows.append(("stride s", "every s-th point along each axis of the grid, or of the list of points"))
+        rows.append(
+            (
+                "stride s",
+                "every s-th point along each axis of the grid (sxt: along one and the other), or of the list",
+            )
+        )
         rows.append(("self-consistency", SELF_CONSISTENCY))
     return rows
 

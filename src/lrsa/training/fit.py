@@ -55,6 +55,7 @@ def fit(
     threads: int | None = None,
     options: Mapping[str, Any] | None = None,
     matched: bool = False,
+    samples: int | None = None,
     **train: Any,
 ) -> Surrogate:
     """Train a surrogate and return it; the run folder keeps everything.
@@ -74,6 +75,7 @@ def fit(
         threads: CPU threads (default: torch's choice).
         options: Options of the model, such as width or rank.
         matched: Choose the width that gives the model as many parameters as LRSA would have here.
+        samples: Train on the first so many cases (default: those of the scale; all of a file).
         train: Fields of `TrainConfig`: epochs, batch_size, max_lr, ...
     """
     run = prepare(
@@ -89,6 +91,7 @@ def fit(
         options=options or {},
         train=train,
         matched=matched,
+        samples=samples,
     )
     train_run(run)
     return load(run)
@@ -108,6 +111,7 @@ def prepare(
     options: Mapping[str, Any],
     train: Mapping[str, Any],
     matched: bool = False,
+    samples: int | None = None,
     shard_points: int = 1,
 ) -> Path:
     """Make the data if need be, settle every choice, and write the configuration of the run.
@@ -120,7 +124,7 @@ def prepare(
     check_threads(threads)
     run = out or default_run(data, model)
     check_new(run)
-    config, survey, choice = configured(data, model, source, scale, recipe, options, train, matched)
+    config, survey, choice = configured(data, model, source, scale, recipe, options, train, matched, samples)
     config = replace(
         config,
         init=None if init is None else str(Path(init).resolve()),
