@@ -29,7 +29,7 @@ def test_the_program_in_the_readme_runs(tmp_path: Path):
 
 
 def test_every_example_is_tested():
-    assert {path.name for path in FOLDER.glob("*.py")} == {"block.py", "own_data.py"}
+    assert {path.name for path in FOLDER.glob("*.py")} == {"block.py", "cylinder.py", "own_data.py"}
 
 
 def test_the_block_streams_what_it_computes_whole(tmp_path: Path):

@@ -138,5 +138,5 @@ def place_of(words: str | None) -> np.ndarray | None:
         numbers = [float(word) for word in (words or "").replace(";", ",").split(",")]
     except ValueError:
         return None
-    numbers = (numbers + [0.0, 0.0])[:3]
+    numbers = [*numbers, 0.0, 0.0][:3]
     return np.array(numbers) if np.isfinite(numbers).all() else None

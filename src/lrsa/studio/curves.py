@@ -8,6 +8,7 @@ from typing import Any
 import matplotlib
 import numpy as np
 from matplotlib.figure import Figure
+from matplotlib.ticker import LogFormatter
 
 from lrsa.report.figures import ACCENT, INK, STYLE, WARM
 
@@ -20,7 +21,7 @@ Curve = Sequence[Mapping[str, float]]
 def loss_chart(curves: Mapping[str, Curve]) -> str:
     """Loss (thin) and validation error (thick) of runs against the epoch."""
     with matplotlib.rc_context(PLAIN):
-        figure = Figure(figsize=(8, 3.3), layout="constrained")
+        figure = Figure(figsize=(9.5, 3.4), layout="constrained")
         axes = figure.add_subplot()
         for i, (name, rows) in enumerate(curves.items()):
             colour = COLOURS[i % len(COLOURS)]
@@ -36,6 +37,8 @@ def loss_chart(curves: Mapping[str, Curve]) -> str:
                 marker="o" if len(rows) == 1 else None,
             )
         axes.set_yscale("log")
+        for level in (axes.yaxis.set_major_formatter, axes.yaxis.set_minor_formatter):
+            level(LogFormatter(labelOnlyBase=False, minor_thresholds=(2, 0.5)))
         axes.set_xlabel("epoch")
         axes.set_ylabel("loss (thin), validation error (thick)")
         axes.grid(True)

@@ -111,7 +111,8 @@ class Shape:
         made = surface.copy(deep=False)  # arrays that the browser has already are not sent again
         if index is not None:
             made.point_data[VALUE] = np.ascontiguousarray(values[index], np.float32)
-        made.set_active_scalars(VALUE)
+        if made.n_points:
+            made.set_active_scalars(VALUE)
         return made
 
     def _surface(self, body: bool) -> tuple[Any, np.ndarray]:

@@ -21,7 +21,7 @@ window.studio = (() => {
 
   // Until there is a scene, vtk.js has nothing to turn and complains about a mouse that moves.
   function drawn() {
-    canvas().style.pointerEvents = "auto";
+    if (window.trame.state.get("bars").length) canvas().style.pointerEvents = "auto";
     times.push(performance.now());
   }
 

@@ -4,6 +4,7 @@ Every panel is a renderer; all of them have one camera, so that what turns in on
 """
 
 from collections.abc import Sequence
+from functools import cache
 from typing import Any
 
 import numpy as np
@@ -15,14 +16,20 @@ from lrsa.studio.shapes import VALUE
 ORDER = ("truth", "prediction", "|error|")
 """From left to right, or from top to bottom."""
 PANELS = 3
-PAPER, INK = (1.0, 1.0, 1.0), (0.11, 0.15, 0.19)
+PARTS = 2
+"""Surfaces of a panel: those on both sides of the slider."""
+HIDDEN = (0.999, 0.999, 1.0, 1.0)
+PAPER, INK, MARK = (1.0, 1.0, 1.0), (0.11, 0.15, 0.19), (0.85, 0.1, 0.35)
 
 
 class Window:
-    """Holds what is drawn, and knows which panel is where."""
+    """Holds what is drawn, and knows which panel is where.
+
+    The actors stay, and so do their colours: the browser is told only what has changed, and what was taken
+    out of a scene and put back would come back without what it had been told before.
+    """
 
     def __init__(self) -> None:
-        import pyvista
         from vtkmodules.vtkRenderingCore import vtkRenderer
         from vtkmodules.vtkRenderingOpenGL2 import vtkGenericOpenGLRenderWindow
 
@@ -30,26 +37,36 @@ class Window:
         self.vtk = vtkGenericOpenGLRenderWindow()
         self.renderers = [vtkRenderer() for _ in range(PANELS)]
         self.camera = self.renderers[0].MakeCamera()
-        for renderer in self.renderers:
+        self.surfaces = [[_actor() for _ in range(PARTS)] for _ in range(PANELS)]
+        self.marks = [_actor() for _ in range(PANELS)]
+        for renderer, surfaces, mark in zip(self.renderers, self.surfaces, self.marks, strict=True):
             renderer.SetBackground(*PAPER)
             renderer.SetActiveCamera(self.camera)
             self.vtk.AddRenderer(renderer)
+            for actor in (*surfaces, mark):
+                renderer.AddActor(actor)
+            mark.GetMapper().ScalarVisibilityOff()
+            mark.GetProperty().SetColor(*MARK)
+            mark.GetProperty().SetLighting(False)
+            mark.GetProperty().SetPointSize(9)
+            mark.GetProperty().SetLineWidth(2)
         self.panels: list[Panel] = []
         self.rows = False
-        self._tables: dict[str, Any] = {}
-        self._lookup = pyvista.LookupTable
 
     def show(self, panels: Sequence[Panel], rows: bool, lines: bool, flat: bool, marks: Any) -> None:
         """Draw these panels beside each other, or in rows; `marks` are points and lines of the user's."""
         self.panels, self.rows = list(panels), rows
+        centre = panels[0].surfaces[0].center if panels[0].surfaces else (0.0, 0.0, 0.0)
         for i, renderer in enumerate(self.renderers):
-            renderer.RemoveAllViewProps()
-            if i < len(panels):
-                renderer.SetViewport(*self._place(panels[i]))
-                for surface in panels[i].surfaces:
-                    renderer.AddActor(self._actor(panels[i], surface, lines, flat))
-                if marks is not None:
-                    renderer.AddActor(_mark(marks))
+            panel = panels[i] if i < len(panels) else None
+            renderer.SetViewport(*(HIDDEN if panel is None else self._place(panel)))
+            for part, actor in enumerate(self.surfaces[i]):
+                if panel is not None and part < len(panel.surfaces) and panel.surfaces[part].n_points:
+                    _paint(actor, panel, panel.surfaces[part], lines, flat)
+                else:
+                    actor.GetMapper().SetInputData(_nothing(centre))
+            shown = _nothing(centre) if marks is None or panel is None else marks
+            self.marks[i].GetMapper().SetInputData(shown)
 
     def look(self, camera: Camera) -> None:
         """Where a page that is opened later looks from."""
@@ -80,30 +97,48 @@ class Window:
             return 0.0, 1 - (index + 1) / count, 1.0, 1 - index / count
         return index / count, 0.0, (index + 1) / count, 1.0
 
-    def _actor(self, panel: Panel, surface: Any, lines: bool, flat: bool) -> Any:
-        from vtkmodules.vtkRenderingCore import vtkActor, vtkPolyDataMapper
 
-        mapper = vtkPolyDataMapper()
-        mapper.SetInputData(surface)
-        mapper.SetLookupTable(self._table(panel.colours))
-        mapper.SetScalarRange(panel.low, panel.high)
-        mapper.SetScalarModeToUsePointFieldData()
-        mapper.SelectColorArray(VALUE)
-        mapper.SetInterpolateScalarsBeforeMapping(True)
-        actor = vtkActor()
-        actor.SetMapper(mapper)
-        look = actor.GetProperty()
-        look.SetLighting(not flat)
-        look.SetEdgeVisibility(lines)
-        look.SetEdgeColor(*INK)
-        look.SetPointSize(float(np.clip(600 / max(surface.n_points, 1) ** 0.5, 2, 10)))
-        look.SetLineWidth(3)
-        return actor
+def _actor() -> Any:
+    from vtkmodules.vtkRenderingCore import vtkActor, vtkPolyDataMapper
 
-    def _table(self, colours: str) -> Any:
-        if colours not in self._tables:
-            self._tables[colours] = self._lookup(colours, n_values=256)
-        return self._tables[colours]
+    mapper = vtkPolyDataMapper()
+    mapper.SetInputData(_nothing((0.0, 0.0, 0.0)))
+    mapper.SetScalarModeToUsePointFieldData()
+    mapper.SelectColorArray(VALUE)
+    mapper.SetInterpolateScalarsBeforeMapping(True)
+    actor = vtkActor()
+    actor.SetMapper(mapper)
+    return actor
+
+
+def _paint(actor: Any, panel: Panel, surface: Any, lines: bool, flat: bool) -> None:
+    """Put a surface into an actor, in the colours of its panel."""
+    mapper, look = actor.GetMapper(), actor.GetProperty()
+    mapper.SetInputData(surface)
+    mapper.SetLookupTable(_colours(panel.colours))
+    mapper.SetScalarRange(panel.low, panel.high)
+    look.SetLighting(not flat)
+    look.SetEdgeVisibility(lines)
+    look.SetEdgeColor(*INK)
+    look.SetLineWidth(1 if surface.n_lines < surface.n_cells else 3)
+    look.SetPointSize(float(np.clip(600 / max(surface.n_points, 1) ** 0.5, 2, 10)))
+
+
+@cache
+def _colours(name: str) -> Any:
+    import pyvista
+
+    return pyvista.LookupTable(name, n_values=256)
+
+
+def _nothing(centre: Sequence[float]) -> Any:
+    """A point that is not drawn: what has no points at all would be taken out of the scene."""
+    import pyvista
+
+    empty = pyvista.PolyData()
+    empty.points = np.array([centre], np.float32)
+    empty.point_data[VALUE] = np.zeros(1, np.float32)
+    return empty
 
 
 def marks_at(point: np.ndarray | None, start: np.ndarray | None, end: np.ndarray | None) -> Any:
@@ -117,18 +152,3 @@ def marks_at(point: np.ndarray | None, start: np.ndarray | None, end: np.ndarray
     if start is not None and end is not None:
         marks.lines = [2, len(places) - 2, len(places) - 1]
     return marks
-
-
-def _mark(marks: Any) -> Any:
-    from vtkmodules.vtkRenderingCore import vtkActor, vtkPolyDataMapper
-
-    mapper = vtkPolyDataMapper()
-    mapper.SetInputData(marks)
-    mapper.ScalarVisibilityOff()
-    actor = vtkActor()
-    actor.SetMapper(mapper)
-    actor.GetProperty().SetColor(0.85, 0.1, 0.35)
-    actor.GetProperty().SetPointSize(9)
-    actor.GetProperty().SetLineWidth(2)
-    actor.GetProperty().SetLighting(False)
-    return actor
