@@ -48,13 +48,10 @@ def _upload(studio: Any) -> Any:
         name = re.sub(r"[^\w.+-]", "_", Path(request.query.get("name", "")).name).lstrip(".") or "case"
         folder = studio.scratch / str(len(list(studio.scratch.iterdir())))
         folder.mkdir()
-        size = 0
-        with open(folder / name, "wb") as file:
-            async for part in request.content.iter_chunked(1 << 20):
-                size += len(part)
-                if size > LARGEST:
-                    raise web.HTTPRequestEntityTooLarge(LARGEST, size)
-                file.write(part)
+        size = await _keep(request, folder / name)
+        if size > LARGEST:
+            (folder / name).unlink()
+            raise web.HTTPRequestEntityTooLarge(LARGEST, size)
         try:
             await studio.drop(folder / name)
         except LrsaError as error:
@@ -65,6 +62,18 @@ def _upload(studio: Any) -> Any:
         return web.json_response({"points": studio.state.points})
 
     return upload
+
+
+async def _keep(request: web.Request, path: Path) -> int:
+    """Write the body to a file, up to what is too large; how much of it was read."""
+    size = 0
+    with open(path, "wb") as file:
+        async for part in request.content.iter_chunked(1 << 20):
+            size += len(part)
+            if size > LARGEST:
+                break
+            file.write(part)
+    return size
 
 
 def _download(studio: Any) -> Any:

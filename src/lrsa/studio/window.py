@@ -65,6 +65,7 @@ class Window:
                     _paint(actor, panel, panel.surfaces[part], lines, flat)
                 else:
                     actor.GetMapper().SetInputData(_nothing(centre))
+                    actor.GetProperty().SetEdgeVisibility(False)
             shown = _nothing(centre) if marks is None or panel is None else marks
             self.marks[i].GetMapper().SetInputData(shown)
 
@@ -132,12 +133,11 @@ def _colours(name: str) -> Any:
 
 
 def _nothing(centre: Sequence[float]) -> Any:
-    """A point that is not drawn: what has no points at all would be taken out of the scene."""
+    """A triangle without area: what has no cells at all would be taken out of the scene."""
     import pyvista
 
-    empty = pyvista.PolyData()
-    empty.points = np.array([centre], np.float32)
-    empty.point_data[VALUE] = np.zeros(1, np.float32)
+    empty = pyvista.PolyData(np.array([centre] * 3, np.float32), faces=[3, 0, 1, 2])
+    empty.point_data[VALUE] = np.zeros(3, np.float32)
     return empty
 
 
