@@ -43,12 +43,12 @@ class Studio:
         self.runs, self.window = Runs(folder), Window()
         self.exploration: Exploration | None = None
         self.scratch = Path(tempfile.mkdtemp(prefix="lrsa-studio-"))
-        self.push: Callable[[], None] = lambda: None
-        """Sends the scene to the browser."""
+        self.push: Callable[[bool], None] = lambda whole: None
+        """Sends the scene to the browser, whole or what has changed of it."""
         self._worker = ThreadPoolExecutor(1)
         self._asked = asyncio.Event()
         self._tasks: set[asyncio.Task[None]] = set()
-        self._size, self._fit = (900.0, 500.0), True
+        self._size, self._fit, self._whole = (900.0, 500.0), True, True
         self._weights = np.ones(0)
         self._faces: Faces = []
         self._drawing: Drawing | None = None
@@ -187,7 +187,8 @@ class Studio:
                 "threshold_words": f"{low:.4g} to {high:.4g}",
             }
         )
-        self.push()
+        self.push(self._whole)
+        self._whole = False
         if self._fit or changed:
             self._fit = False
             self.reset_view()
@@ -220,8 +221,8 @@ class Studio:
             self.server.js_call("view", "setCamera", camera.to_browser())
 
     def sized(self, width: float, height: float) -> None:
-        """The picture on the page has this size."""
-        self._size, self._fit = (float(width), float(height)), True
+        """The picture on the page has this size: it was resized, or the page was opened just now."""
+        self._size, self._fit, self._whole = (float(width), float(height)), True, True
         self._asked.set()
 
     async def _play(self) -> None:

@@ -25,4 +25,11 @@ def build(server: Any, studio: Studio) -> None:
         layout.root.clear()
         client.ClientTriggers(mounted="window.studio.watch()")
         layout.root.add_child((HERE / "page.html").read_text().replace("<!-- view -->", view.html))
-    studio.push = view.update
+
+    def push(whole: bool) -> None:
+        """Tell the browser what has changed; all of it, where it has just been opened."""
+        if server.protocol:
+            scene = view.module.scene(studio.window.vtk, new_state=whole)
+            server.protocol.publish("trame.vtk.delta", scene)
+
+    studio.push = push

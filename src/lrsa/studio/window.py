@@ -37,19 +37,14 @@ class Window:
         self.vtk = vtkGenericOpenGLRenderWindow()
         self.renderers = [vtkRenderer() for _ in range(PANELS)]
         self.camera = self.renderers[0].MakeCamera()
-        self.surfaces = [[_actor() for _ in range(PARTS)] for _ in range(PANELS)]
-        self.marks = [_actor() for _ in range(PANELS)]
+        self.surfaces = [[_Part() for _ in range(PARTS)] for _ in range(PANELS)]
+        self.marks = [_Part() for _ in range(PANELS)]
         for renderer, surfaces, mark in zip(self.renderers, self.surfaces, self.marks, strict=True):
             renderer.SetBackground(*PAPER)
             renderer.SetActiveCamera(self.camera)
             self.vtk.AddRenderer(renderer)
-            for actor in (*surfaces, mark):
-                renderer.AddActor(actor)
-            mark.GetMapper().ScalarVisibilityOff()
-            mark.GetProperty().SetColor(*MARK)
-            mark.GetProperty().SetLighting(False)
-            mark.GetProperty().SetPointSize(9)
-            mark.GetProperty().SetLineWidth(2)
+            for part in (*surfaces, mark):
+                renderer.AddActor(part.actor)
         self.panels: list[Panel] = []
         self.rows = False
 
@@ -60,14 +55,15 @@ class Window:
         for i, renderer in enumerate(self.renderers):
             panel = panels[i] if i < len(panels) else None
             renderer.SetViewport(*(HIDDEN if panel is None else self._place(panel)))
-            for part, actor in enumerate(self.surfaces[i]):
-                if panel is not None and part < len(panel.surfaces) and panel.surfaces[part].n_points:
-                    _paint(actor, panel, panel.surfaces[part], lines, flat)
+            for k, part in enumerate(self.surfaces[i]):
+                if panel is not None and k < len(panel.surfaces) and panel.surfaces[k].n_points:
+                    part.paint(panel, panel.surfaces[k], lines, flat)
                 else:
-                    actor.GetMapper().SetInputData(_nothing(centre))
-                    actor.GetProperty().SetEdgeVisibility(False)
-            shown = _nothing(centre) if marks is None or panel is None else marks
-            self.marks[i].GetMapper().SetInputData(shown)
+                    part.hide(centre)
+            if marks is None or panel is None:
+                self.marks[i].hide(centre)
+            else:
+                self.marks[i].mark(marks)
 
     def look(self, camera: Camera) -> None:
         """Where a page that is opened later looks from."""
@@ -99,30 +95,60 @@ class Window:
         return index / count, 0.0, (index + 1) / count, 1.0
 
 
-def _actor() -> Any:
-    from vtkmodules.vtkRenderingCore import vtkActor, vtkPolyDataMapper
+class _Part:
+    """An actor, and a mapper of its own for every kind of cells that it has shown.
 
-    mapper = vtkPolyDataMapper()
-    mapper.SetInputData(_nothing((0.0, 0.0, 0.0)))
-    mapper.SetScalarModeToUsePointFieldData()
-    mapper.SelectColorArray(VALUE)
-    mapper.SetInterpolateScalarsBeforeMapping(True)
-    actor = vtkActor()
-    actor.SetMapper(mapper)
-    return actor
+    The browser keeps what a mapper is not told of: faces of before would stay between points of now.
+    """
 
+    def __init__(self) -> None:
+        from vtkmodules.vtkRenderingCore import vtkActor
 
-def _paint(actor: Any, panel: Panel, surface: Any, lines: bool, flat: bool) -> None:
-    """Put a surface into an actor, in the colours of its panel."""
-    mapper, look = actor.GetMapper(), actor.GetProperty()
-    mapper.SetInputData(surface)
-    mapper.SetLookupTable(_colours(panel.colours))
-    mapper.SetScalarRange(panel.low, panel.high)
-    look.SetLighting(not flat)
-    look.SetEdgeVisibility(lines)
-    look.SetEdgeColor(*INK)
-    look.SetLineWidth(1 if surface.n_lines < surface.n_cells else 3)
-    look.SetPointSize(float(np.clip(600 / max(surface.n_points, 1) ** 0.5, 2, 10)))
+        self.actor = vtkActor()
+        self._mappers: dict[tuple[bool, ...], Any] = {}
+        self.hide((0.0, 0.0, 0.0))
+
+    def paint(self, panel: Panel, surface: Any, lines: bool, flat: bool) -> None:
+        """Show a surface in the colours of its panel."""
+        mapper, look = self._mapper(surface), self.actor.GetProperty()
+        mapper.SetLookupTable(_colours(panel.colours))
+        mapper.SetScalarRange(panel.low, panel.high)
+        look.SetLighting(not flat)
+        look.SetEdgeVisibility(lines)
+        look.SetEdgeColor(*INK)
+        look.SetLineWidth(1 if surface.n_lines < surface.n_cells else 3)
+        look.SetPointSize(float(np.clip(600 / max(surface.n_points, 1) ** 0.5, 2, 10)))
+
+    def mark(self, marks: Any) -> None:
+        """Show points and lines, all in one colour."""
+        self._mapper(marks).ScalarVisibilityOff()
+        look = self.actor.GetProperty()
+        look.SetColor(*MARK)
+        look.SetLighting(False)
+        look.SetPointSize(9)
+        look.SetLineWidth(2)
+
+    def hide(self, centre: Sequence[float]) -> None:
+        """Show a triangle without area: an actor without cells would be taken out of the scene."""
+        import pyvista
+
+        empty = pyvista.PolyData(np.array([centre] * 3, np.float32), faces=[3, 0, 1, 2])
+        empty.point_data[VALUE] = np.zeros(3, np.float32)
+        self._mapper(empty)
+        self.actor.GetProperty().SetEdgeVisibility(False)
+
+    def _mapper(self, surface: Any) -> Any:
+        from vtkmodules.vtkRenderingCore import vtkPolyDataMapper
+
+        kinds = (surface.n_verts > 0, surface.n_lines > 0, surface.GetNumberOfPolys() > 0)
+        if kinds not in self._mappers:
+            mapper = self._mappers[kinds] = vtkPolyDataMapper()
+            mapper.SetScalarModeToUsePointFieldData()
+            mapper.SelectColorArray(VALUE)
+            mapper.SetInterpolateScalarsBeforeMapping(True)
+        self._mappers[kinds].SetInputData(surface)
+        self.actor.SetMapper(self._mappers[kinds])
+        return self._mappers[kinds]
 
 
 @cache
@@ -130,15 +156,6 @@ def _colours(name: str) -> Any:
     import pyvista
 
     return pyvista.LookupTable(name, n_values=256)
-
-
-def _nothing(centre: Sequence[float]) -> Any:
-    """A triangle without area: what has no cells at all would be taken out of the scene."""
-    import pyvista
-
-    empty = pyvista.PolyData(np.array([centre] * 3, np.float32), faces=[3, 0, 1, 2])
-    empty.point_data[VALUE] = np.zeros(3, np.float32)
-    return empty
 
 
 def marks_at(point: np.ndarray | None, start: np.ndarray | None, end: np.ndarray | None) -> Any:
