@@ -25,6 +25,8 @@ from small import WORDS
 from lrsa.mesh.writing import write_mesh
 from lrsa.studio.shapes import Shape
 
+pytest_plugins = ["studio_runs"]
+
 CHROMIUM = shutil.which("chromium")
 WAIT = 90
 """Seconds for what takes one on an idle machine."""

@@ -2,12 +2,13 @@
 
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
-from conftest import RINGS, SPOKES
 from cylinder import cylinder
 from small import OPTIONS, frames, grid_cases, quick, write
+from studio_runs import RINGS, SPOKES
 
 import lrsa
 from lrsa.errors import LrsaError
@@ -18,6 +19,8 @@ from lrsa.studio.drawing import View, draw, vectors_of
 from lrsa.studio.exploring import Exploration
 from lrsa.studio.probes import along, picked, probe
 from lrsa.studio.shapes import VALUE, Clip, Shape
+
+pytest_plugins = ["studio_runs"]
 
 
 def mesh_file(path: Path, case: lrsa.PointSet, **fields: np.ndarray) -> Path:
@@ -153,7 +156,7 @@ def test_a_dropped_mesh_is_predicted_and_comes_back_with_the_fields(exploration:
     assert np.isnan(made.truth[:, 1]).all()
     import pyvista
 
-    back: pyvista.DataSet = pyvista.read(write_prediction(exploration, opened, made, 0, tmp_path / "o.vtu"))
+    back: Any = pyvista.read(write_prediction(exploration, opened, made, 0, tmp_path / "o.vtu"))
     assert np.array_equal(back["mine"], np.arange(60))
     assert np.allclose(back["v_predicted"], made.u[:, 1])
     assert "u_error" in back.point_data
@@ -179,7 +182,7 @@ def test_the_points_of_a_test_case_as_files(exploration: Exploration, tmp_path: 
 
     opened, made = exploration.opened, exploration.predict(exploration.start())
     assert opened is not None
-    mesh = pyvista.read(write_prediction(exploration, opened, made, 0, tmp_path / "case.vtu"))
+    mesh: Any = pyvista.read(write_prediction(exploration, opened, made, 0, tmp_path / "case.vtu"))
     assert mesh.n_points == RINGS * SPOKES
     assert np.allclose(mesh["p_error"], mesh["p_predicted"] - mesh["p"], atol=1e-6)
     lines = write_points(exploration, opened, made, tmp_path / "case.csv").read_text().splitlines()

@@ -7,11 +7,14 @@ from pathlib import Path
 import pytest
 from small import OPTIONS
 
+import lrsa
 from lrsa.files import alone, is_made_now
 from lrsa.studio.curves import loss_chart
 from lrsa.studio.runs import Run, Runs, read_curve
 from lrsa.training.config import RunConfig
 from lrsa.training.fit import prepare, trainer_of
+
+pytest_plugins = ["studio_runs"]
 
 
 def named(folder: Path) -> dict[str, Run]:
@@ -25,7 +28,7 @@ def test_a_finished_run_stands_beside_its_null_baselines(runs: Path):
     assert run.error == told["relative_l2"]
     assert run.nulls == told["nulls"]
     assert set(run.nulls) == {"mean field", "nearest case", "linear regression"}
-    surrogate = __import__("lrsa").load(runs / "flow")
+    surrogate = lrsa.load(runs / "flow")
     assert run.parameters == sum(p.numel() for p in surrogate.model.parameters())
     assert run.seconds > 0
 
@@ -67,7 +70,8 @@ def test_a_training_advances_and_says_what_is_left(runs: Path, tmp_path: Path):
     assert {row.state for row in seen} == {"training"}
     assert [row.epoch for row in seen] == sorted(row.epoch for row in seen)
     assert seen[-1].epoch == 2
-    assert 0 < seen[-1].left < 60
+    # Of the second of three epochs at the most all has passed, and the third is still to come.
+    assert all(row.left > 0 for row in seen if row.epoch == 1)
     (after,) = table.table()
     assert (after.state, after.epoch, after.usable) == ("done", 3, True)
     assert len(read_curve(run)) == 3

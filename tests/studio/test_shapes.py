@@ -13,8 +13,8 @@ from lrsa.studio.shapes import VALUE, Clip, Look, Shape, cells_of, vector_groups
 CUBE = np.stack(np.meshgrid(*[np.linspace(0, 1, 5)] * 3, indexing="ij"), -1).reshape(-1, 3)
 
 
-def cube(**more: np.ndarray) -> PointSet:
-    return PointSet(CUBE.astype(np.float32), grid=(5, 5, 5), **more)
+def cube(surface: np.ndarray | None = None) -> PointSet:
+    return PointSet(CUBE.astype(np.float32), grid=(5, 5, 5), surface=surface)
 
 
 @pytest.mark.parametrize("case", [cylinder(1, 1, 6, 16), grid_cases(1)[0], ragged_cases(1)[0], cube()])

@@ -1,5 +1,7 @@
 """The scene for the browser: every panel in its place, and nothing that the browser would lose."""
 
+from typing import Any
+
 import numpy as np
 import pytest
 from cylinder import cylinder
@@ -15,6 +17,10 @@ CASES = {"mesh": cylinder(1, 1, 6, 16), "cloud": ragged_cases(1)[0]}
 def panel(title: str, case: str = "mesh") -> Panel:
     shape = Shape(CASES[case])
     return Panel(title, [shape.drawn(shape.points[:, 0], Look())], "viridis", -1.0, 1.0)
+
+
+def actors_of(renderer: Any) -> list[Any]:
+    return list(renderer.GetActors())
 
 
 def three() -> list[Panel]:
@@ -40,7 +46,7 @@ def test_the_scene_keeps_every_actor_whatever_is_shown():
     for panels in shows:
         window.show(panels, False, True, True, marks_at(np.zeros(3), np.zeros(3), np.ones(3)))
         for i, renderer in enumerate(window.renderers):
-            actors = list(renderer.GetActors())
+            actors = actors_of(renderer)
             assert len(actors) == 3
             faces = [actor.GetMapper().GetInput() for actor in actors]
             assert all(data.GetNumberOfCells() for data in faces)
@@ -55,7 +61,7 @@ def test_a_mapper_is_only_ever_told_of_one_kind_of_cells():
     for case in ("mesh", "cloud", "mesh"):
         for marks in (None, marks_at(np.zeros(3), None, None), marks_at(None, np.zeros(3), np.ones(3))):
             window.show([panel("prediction", case)], False, False, True, marks)
-            for actor in window.renderers[0].GetActors():
+            for actor in actors_of(window.renderers[0]):
                 data = actor.GetMapper().GetInput()
                 cells = (data.GetVerts(), data.GetLines(), data.GetPolys())
                 seen = tuple(bool(part.GetNumberOfCells()) for part in cells)

@@ -4,6 +4,7 @@ import os
 import socket
 import webbrowser
 from pathlib import Path
+from typing import Any
 
 from lrsa.console import console
 from lrsa.errors import LrsaError
@@ -26,7 +27,7 @@ def run_studio(folder: Path, port: int = 0, browser: bool = True) -> None:
         raise LrsaError(
             "the page needs trame and PyVista. Install them with `pip install lrsa[studio]`"
         ) from error
-    server = get_server("lrsa-studio", client_type="vue3")
+    server: Any = get_server("lrsa-studio", client_type="vue3")
     studio = Studio(server, folder)
     build(server, studio)
     address = f"http://{HOST}:{port or _free_port()}/"

@@ -87,6 +87,8 @@ class Camera:
     @staticmethod
     def from_browser(values: Mapping[str, Any]) -> "Camera":
         """What vtk.js says of its camera."""
-        places = (tuple(float(v) for v in values[name][:3]) for name in ("position", "focalPoint", "viewUp"))
+        position, focal_point, view_up = (
+            tuple(float(v) for v in values[name][:3]) for name in ("position", "focalPoint", "viewUp")
+        )
         scale, angle = float(values["parallelScale"]), float(values["viewAngle"])
-        return Camera(*places, bool(values["parallelProjection"]), scale, angle)
+        return Camera(position, focal_point, view_up, bool(values["parallelProjection"]), scale, angle)

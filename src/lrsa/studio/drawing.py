@@ -5,6 +5,7 @@ from typing import Any, Literal
 
 import matplotlib
 import numpy as np
+from matplotlib.colors import to_hex
 
 from lrsa.report.pictures import ERROR, FIELD
 from lrsa.studio.exploring import Exploration, Opened, Prediction
@@ -49,7 +50,7 @@ class Panel:
     def bar(self) -> dict[str, Any]:
         """The colour bar, for the page."""
         ends = matplotlib.colormaps[self.colours](np.linspace(0, 1, STOPS))
-        stops = ", ".join(matplotlib.colors.to_hex(colour) for colour in ends)
+        stops = ", ".join(to_hex(colour) for colour in ends)
         return {"title": self.title, "stops": stops, "low": f"{self.low:.4g}", "high": f"{self.high:.4g}"}
 
 

@@ -142,7 +142,7 @@ class Exploration:
 
     def at_home(self, values: Sequence[float]) -> bool:
         """Whether these parameters are those that the case came with."""
-        return bool(np.allclose(np.float32(values), np.float32(self.start()), rtol=1e-6, atol=0))
+        return bool(np.allclose(np.asarray(values), self.start(), rtol=1e-6, atol=0))
 
     def warnings(self, values: Sequence[float]) -> list[str]:
         """How far the case lies outside the training range."""

@@ -21,10 +21,12 @@ def build(server: Any, studio: Studio) -> None:
         (folder / name).write_text((HERE / name).read_text())
     server.enable_module({"serve": {"__lrsa": str(folder)}, "scripts": [script], "styles": [style]})
     with VAppLayout(server) as layout:
-        view = vtk.VtkLocalView(studio.window.vtk, ref="view", after_scene_loaded="window.studio.drawn()")
+        view: Any = vtk.VtkLocalView(
+            studio.window.vtk, ref="view", after_scene_loaded="window.studio.drawn()"
+        )
         layout.root.clear()
         client.ClientTriggers(mounted="window.studio.watch()")
-        layout.root.add_child((HERE / "page.html").read_text().replace("<!-- view -->", view.html))
+        layout.root.add_child((HERE / "page.html").read_text().replace("<!-- view -->", str(view.html)))
 
     def push(whole: bool) -> None:
         """Tell the browser what has changed; all of it, where it has just been opened."""

@@ -26,7 +26,7 @@ def picked(surface: Any, camera: Camera, across: float, up: float, aspect: float
     if surface.n_verts == surface.n_cells:
         return _nearest_to_ray(np.asarray(surface.points, float), origin, direction)
     far = np.linalg.norm(np.asarray(surface.center) - origin) + surface.length
-    locator = vtkStaticCellLocator()
+    locator: Any = vtkStaticCellLocator()
     locator.SetDataSet(surface)
     locator.BuildLocator()
     share, place, within, part = mutable(0.0), [0.0] * 3, [0.0] * 3, mutable(0)
@@ -82,7 +82,7 @@ def _at(opened: Opened, values: np.ndarray, places: np.ndarray) -> np.ndarray:
         return values[KDTree(shape.points).query(places)[1]]
     grid = shape.mesh.copy(deep=False)
     grid.point_data[VALUE] = values.astype(float)
-    sampled = pyvista.PolyData(places).sample(grid, tolerance=1e-4 * grid.length)
+    sampled: Any = pyvista.PolyData(places).sample(grid, tolerance=1e-4 * grid.length)
     inside = np.asarray(sampled["vtkValidPointMask"]) == 1
     return np.where(inside, np.asarray(sampled[VALUE]), np.nan)
 
