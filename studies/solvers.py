@@ -30,6 +30,7 @@ from lrsa.numerics.random_fields import cosine_field
 from lrsa.pointset import PointSet
 from lrsa.problems.airfoil.solver import Airfoil
 from lrsa.problems.catalogue import CATALOGUE
+from lrsa.problems.composite.solver import Composite
 from lrsa.problems.darcy.solver import Darcy, solve_darcy
 from lrsa.problems.elasticity.solver import Elasticity
 from lrsa.problems.heat_transfer.gear import gear
@@ -188,13 +189,18 @@ def heat_transfer(seed: int) -> str:
     faces = [one.mean + one.deviation * (share @ modes @ drawn) for share in shares]
     reach = one.diffusivity * one.duration / (2 * one.steps)
     found = Conduction(fine, len(fine.face), reach).advance(faces[1] - one.initial, 2 * one.steps)
-    distance, there = KDTree(fine.points).query(coarse.points)
+    distance, there = map(np.asarray, KDTree(fine.points).query(coarse.points))
     same = distance < 1e-9  # all but the middles of tetrahedra
     return relative(one.solve(faces[0])[same], one.initial + found[there[same]])
 
 
 def irregular_darcy(seed: int) -> str:
     coarse, fine = (fields(IrregularDarcy(refinement=r).sample(np.random.default_rng(seed))) for r in (2, 3))
+    return relative(coarse, fine)
+
+
+def composite(seed: int) -> str:
+    coarse, fine = (fields(Composite(finer=k).sample(np.random.default_rng(seed))) for k in (2, 3))
     return relative(coarse, fine)
 
 
@@ -206,6 +212,7 @@ REFINED: dict[str, tuple[str, range, Difference]] = {
     "airfoil": ("half the cells' size, settled to 1e-4", range(2), airfoil),
     "heat-transfer": ("half the elements' size and steps", range(3), heat_transfer),
     "irregular-darcy": ("half the elements' size", range(3), irregular_darcy),
+    "composite": ("two thirds of the elements' size", range(3), composite),
 }
 HEAD = """\
 # The solvers

@@ -31,6 +31,8 @@ class Names:
     targets: tuple[str, ...] = ()
     globals: tuple[str, ...] = ()
     units: Mapping[str, str] = field(default_factory=dict)
+    up: str = ""
+    """The coordinate that points upwards in pictures; by default the third."""
 
 
 @dataclass(frozen=True)
@@ -68,6 +70,8 @@ class PointSet:
     """(N, c) bool, True where the input is known; None: everywhere. What f holds elsewhere means nothing."""
     iterations: np.ndarray | None = None
     """() how many of them a solver took to settle."""
+    residual: np.ndarray | None = None
+    """() the largest one of all equations at the end, where a solver iterates."""
     names: Names = field(default_factory=Names)
 
     def __post_init__(self) -> None:
@@ -89,6 +93,7 @@ class PointSet:
             "time": (),
             "redraws": (),
             "iterations": (),
+            "residual": (),
         }
         for name, shape in expected.items():
             value = getattr(self, name)

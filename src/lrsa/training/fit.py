@@ -1,8 +1,10 @@
 """From data to a trained surrogate: what `lrsa train` and `lrsa.fit` both do."""
 
+import os
 import shlex
 import sys
 from collections.abc import Mapping
+from contextlib import nullcontext
 from dataclasses import replace
 from datetime import datetime, timedelta
 from pathlib import Path
@@ -25,8 +27,10 @@ from lrsa.models.registry import model_options
 from lrsa.objectives.named import metrics_of
 from lrsa.objectives.protocols import protocol
 from lrsa.objectives.words import labels
+from lrsa.parallel.ranks import Ranks
 from lrsa.problems.catalogue import quantities_of
 from lrsa.problems.problem import Source
+from lrsa.streaming.stream import check_streams
 from lrsa.surrogate.surrogate import Surrogate, load
 from lrsa.training.budget import TIMED, WARM, Pace, duration
 from lrsa.training.checkpoint import Standing
@@ -104,13 +108,17 @@ def prepare(
     options: Mapping[str, Any],
     train: Mapping[str, Any],
     matched: bool = False,
+    shard_points: int = 1,
 ) -> Path:
-    """Make the data if need be, settle every choice, and write the configuration of the run."""
+    """Make the data if need be, settle every choice, and write the configuration of the run.
+
+    `shard_points` processes are to share the points of a case: refused is what cannot be shared.
+    """
     _check_names(train, option_names(TrainConfig), "training")
     _check_names(options, model_options(model), f'the model "{model}"')
     check_device(device)
     check_threads(threads)
-    run = out or Path("runs") / f"{Path(data).stem}-{model}"
+    run = out or default_run(data, model)
     check_new(run)
     config, survey, choice = configured(data, model, source, scale, recipe, options, train, matched)
     config = replace(
@@ -121,7 +129,10 @@ def prepare(
         command=_command(),
         versions=versions(),
     )
-    _check_first_step(surrogate_of(config, survey.normaliser), config)
+    surrogate = surrogate_of(config, survey.normaliser)
+    if shard_points > 1:
+        _check_shared(surrogate.model, config)
+    _check_first_step(surrogate, config)
     config, estimate = _within_budget(run, config, survey.normaliser)
     now = {**config.options, **vars(config.train)}
     shown = ", ".join(f"{k} {now[k]}" for k in (*choice.model, *choice.train))
@@ -132,24 +143,41 @@ def prepare(
     return run
 
 
-def train_run(run: Path) -> Standing:
-    """Train the run of this folder, or go on with it; no other process may at the same time."""
+def default_run(data: str, model: str) -> Path:
+    """The folder of a run that is not given one."""
+    return Path("runs") / f"{Path(data).stem}-{model}"
+
+
+def made_before(data: str, model: str, out: Path | None) -> Path | None:
+    """The run that this very process had made before torchrun started it again."""
+    run = out or default_run(data, model)
+    again = int(os.environ.get("TORCHELASTIC_RESTART_COUNT", "0")) > 0
+    return run if again and (run / "config.json").exists() else None
+
+
+def train_run(run: Path, ranks: Ranks | None = None) -> Standing:
+    """Train the run of this folder, or go on with it; no other process may at the same time but its ranks."""
     config = RunConfig.load(run)
     check_device(config.device)
     if config.threads:
         torch.set_num_threads(config.threads)
-    with alone(run.resolve()), bar(f"Training {config.model} on {config.schema.name}") as report:
-        return trainer_of(run, config).train(report)
+    mine = alone(run.resolve()) if ranks is None or ranks.first else nullcontext()
+    with mine, bar(f"Training {config.model} on {config.schema.name}") as report:
+        return trainer_of(run, config, ranks=ranks).train(report)
 
 
-def trainer_of(run: Path, config: RunConfig, normaliser: Normaliser | None = None) -> Trainer:
-    """The trainer of a run, before its first step."""
+def trainer_of(
+    run: Path, config: RunConfig, normaliser: Normaliser | None = None, ranks: Ranks | None = None
+) -> Trainer:
+    """The trainer of a run, before its first step; of one process of several, where there are ranks."""
     surrogate = surrogate_of(config, normaliser or normaliser_of(run, config))
     if config.train.recompute:
         recompute_blocks(surrogate.model)
     if config.train.compile:
         compile_blocks(surrogate.model)
     training, validation = split_cases(config)
+    if ranks is not None and ranks.shared is not None:
+        _check_shared(surrogate.model, config)
     return Trainer(
         run,
         config.train,
@@ -159,6 +187,7 @@ def trainer_of(run: Path, config: RunConfig, normaliser: Normaliser | None = Non
         validation,
         Collator.of(surrogate.model, config.train.weights, surrogate.normaliser),
         config.device,
+        ranks,
     )
 
 
@@ -209,13 +238,23 @@ def _check_data(model: nn.Module, config: RunConfig, cases: Selection) -> None:
     if needs.time and config.schema.protocol != "time-conditioned":
         who = f'the model "{config.model}" needs a time'
         raise LrsaError(f"{who}, and {config.schema.name} has none. Use --model.time False")
-    if config.train.points is not None and (needs.grid or needs.geometry or needs.sensors):
+    if config.train.points is not None and (needs.grid or needs.geometry or needs.sensors or needs.domains):
         raise LrsaError(f'"{config.model}" needs all points of a case. Use --train.points None')
     for name in ("recompute", "compile"):
         if getattr(config.train, name) and config.train.chunk is not None:
             raise LrsaError(f"--train.{name} does nothing in chunks of points. Leave it or --train.chunk out")
         if getattr(config.train, name) and not repeated(model):
             raise LrsaError(f'"{config.model}" has no repeated layers for --train.{name}. Leave it out')
+
+
+def _check_shared(model: nn.Module, config: RunConfig) -> None:
+    """Refuse what needs all points of a case in one process."""
+    if config.train.gradient_weight:
+        raise LrsaError("the gradient term needs the whole grid. Set --train.gradient-weight 0")
+    try:
+        check_streams(model)
+    except LrsaError as error:
+        raise LrsaError(f'the points of a case cannot be shared with "{config.model}": {error}') from error
 
 
 def _check_first_step(surrogate: Surrogate, config: RunConfig) -> None:
