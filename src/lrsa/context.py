@@ -29,6 +29,8 @@ class Context:
     """(2, E) source and target of every edge, as indices into the B·N flattened points."""
     basis: Tensor | None = None
     """(B, N, K) eigenfunctions at the points."""
+    inputs: Tensor | None = None
+    """(B, N) bool, True at the points that give inputs, where others only ask for fields."""
     time: Tensor | None = None
     """(B,) the time that is asked for."""
     globals: Tensor | None = None
@@ -75,7 +77,8 @@ class Context:
         """The context of some of the points."""
         per_point = {
             name: None if value is None else value[:, points]
-            for name, value in (("mask", self.mask), ("weights", self.weights), ("basis", self.basis))
+            for name in ("mask", "weights", "basis", "inputs")
+            for value in (getattr(self, name),)
         }
         return replace(self, **per_point, grid=None, edges=None)
 
@@ -113,9 +116,11 @@ class Needs:
     eigenfunctions: int = 0
     """How many columns of `Context.basis`."""
     sensors: int = 0
-    """The number of points of every case, where it is fixed."""
+    """The number of points of every case, where it is fixed; of those that give inputs, with `domains`."""
     coordinates: Coordinates | None = None
     """The normalisation without which the model has no meaning."""
+    domains: bool = False
+    """Which points give inputs, and eigenfunctions of either domain for itself."""
 
     @property
     def geometry(self) -> bool:

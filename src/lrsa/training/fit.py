@@ -238,7 +238,7 @@ def _check_data(model: nn.Module, config: RunConfig, cases: Selection) -> None:
     if needs.time and config.schema.protocol != "time-conditioned":
         who = f'the model "{config.model}" needs a time'
         raise LrsaError(f"{who}, and {config.schema.name} has none. Use --model.time False")
-    if config.train.points is not None and (needs.grid or needs.geometry or needs.sensors):
+    if config.train.points is not None and (needs.grid or needs.geometry or needs.sensors or needs.domains):
         raise LrsaError(f'"{config.model}" needs all points of a case. Use --train.points None')
     for name in ("recompute", "compile"):
         if getattr(config.train, name) and config.train.chunk is not None:
