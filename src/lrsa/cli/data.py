@@ -18,7 +18,8 @@ def data_list() -> None:
         made = [f for f in benchmark.fidelities if benchmark.path(f).exists()]
         table.add_row(benchmark.name, benchmark.about, ", ".join(made) or "-")
         for name, scale in benchmark.scales.items():
-            table.add_row("", f"--scale {name}: {scale.about}", "")
+            cost = benchmark.cost(scale.fidelity, scale.samples + scale.test)
+            table.add_row("", f"--scale {name}: {scale.about}{cost}", "")
     console.print(table)
 
 
