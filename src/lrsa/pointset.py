@@ -30,6 +30,7 @@ class Names:
     inputs: tuple[str, ...] = ()
     targets: tuple[str, ...] = ()
     globals: tuple[str, ...] = ()
+    parts: tuple[str, ...] = ()
     units: Mapping[str, str] = field(default_factory=dict)
 
 
@@ -56,6 +57,8 @@ class PointSet:
     """Index shape of a structured mesh, whose row-major flattening the points are."""
     surface: np.ndarray | None = None
     """(N,) bool, True on the surface of the body."""
+    parts: np.ndarray | None = None
+    """(N, k) bool, True on each of the named parts: patches of a boundary, blocks of a mesh."""
     globals: np.ndarray | None = None
     """(g,) parameters of the whole case."""
     times: np.ndarray | None = None
@@ -84,6 +87,7 @@ class PointSet:
             "cells": (None, None),
             "cell_types": (None,) if self.cells is None else np.shape(self.cells)[:1],
             "surface": (n,),
+            "parts": (n, None),
             "globals": (None,),
             "times": (None,),
             "time": (),
@@ -155,7 +159,7 @@ class PointSet:
         per_point = {
             name: value[..., index, :] if name == "u" else value[index]
             for name, value in self.arrays().items()
-            if name in ("x", "f", "f_mask", "u", "u_mask", "weights", "surface")
+            if name in ("x", "f", "f_mask", "u", "u_mask", "weights", "surface", "parts")
         }
         return replace(self, **per_point, cells=None, cell_types=None, grid=grid)
 

@@ -3,7 +3,7 @@
 from pathlib import Path
 from typing import Any, Literal
 
-from lrsa.errors import LrsaError
+from lrsa.errors import Interrupted, LrsaError
 
 
 def models() -> None:
@@ -27,6 +27,9 @@ def train(
     threads: int | None = None,
     weights: bool = True,
     matched: bool = False,
+    quantity: str = "",
+    ensemble: int = 1,
+    folds: int | None = None,
     *,
     chosen: str,
     model: dict[str, Any],
@@ -49,29 +52,40 @@ def train(
         weights: Use the quadrature weights of the points, where the data has them; points of weight 0 only
             read then.
         matched: Choose the width that gives the model as many parameters as LRSA would have here.
+        quantity: A number of the whole case that is measured too, such as lift=force:p@wing,along=y,area=0.3
+            or peak=max:von_mises; may be repeated. docs/quantities.md tells how they are spelled.
+        ensemble: So many models of other seeds share the run: their mean predicts, their spread gives
+            intervals, calibrated on a fifth of the training cases.
+        folds: Cross-validation for few cases: every case is once a test case, of one of so many runs; then
+            one more run learns from all of them.
         chosen: The model.
         model: Its options.
         train: Options of the training.
     """
-    from lrsa.training.fit import prepare, train_run
+    from lrsa.evaluation.folds import begin_folds
+    from lrsa.training.fit import prepare
 
     settings = train if weights else {**train, "weights": False}
     settings = settings if minutes is None else {**settings, "minutes": minutes}
-    run = prepare(
-        data,
-        chosen,
-        source=source,
-        scale=scale,
-        recipe=recipe,
-        out=out,
-        init=init,
-        device=device,
-        threads=threads,
-        options=model,
-        train=settings,
-        matched=matched,
-    )
-    _finish(run, train_run(run))
+    settings = settings if not quantity else {**settings, "quantities": quantity}
+    check_folder(data)
+    asked: dict[str, Any] = {
+        "source": source,
+        "scale": scale,
+        "recipe": recipe,
+        "init": init,
+        "device": device,
+        "threads": threads,
+        "options": model,
+        "train": settings,
+        "matched": matched,
+        "ensemble": ensemble,
+    }
+    if folds is not None:
+        _fold(begin_folds(data, chosen, folds, out, asked))
+        return
+    run = prepare(data, chosen, out=out, **asked)
+    _finish(run, _trained(run))
 
 
 def resume(run: Path, /) -> None:
@@ -80,9 +94,46 @@ def resume(run: Path, /) -> None:
     Args:
         run: The run folder.
     """
+    from lrsa.evaluation.folds import is_folded
+
+    if is_folded(run):
+        _fold(run)
+        return
+    _finish(run, _trained(run))
+
+
+def check_folder(data: str) -> None:
+    """Refuse a folder of meshes, which has to be imported first, with the command that does."""
+    from lrsa.mesh.importing import propose
+    from lrsa.problems.catalogue import CATALOGUE
+
+    if not Path(data).is_dir() or data in CATALOGUE:
+        return
+    if (Path(data) / "config.json").exists():
+        raise LrsaError(f"{data} is a run. Go on with `lrsa resume {data}`, or name the data to train on")
+    command = propose(data).splitlines()[-1].strip()
+    raise LrsaError(f"{data} is a folder, and training takes one file. Make it with `{command}`")
+
+
+def _trained(run: Path) -> Any:
+    """Train, and where that is interrupted say how to go on."""
     from lrsa.training.fit import train_run
 
-    _finish(run, train_run(run))
+    try:
+        return train_run(run)
+    except KeyboardInterrupt:
+        raise Interrupted(f"stopped. What was finished is kept: go on with `lrsa resume {run}`") from None
+
+
+def _fold(run: Path) -> None:
+    from lrsa.console import console
+    from lrsa.evaluation.folds import run_folds
+
+    try:
+        table = run_folds(run)
+    except KeyboardInterrupt:
+        raise Interrupted(f"stopped. What was finished is kept: go on with `lrsa resume {run}`") from None
+    console.print(table)
 
 
 def call_train(words: list[str]) -> None:

@@ -17,7 +17,7 @@ from lrsa.errors import LrsaError
 from lrsa.geometry.cells import Shape, cell_edges, dimensions, kinds, unknown
 from lrsa.geometry.distances import distance_to
 from lrsa.mesh.roles import RawCase
-from lrsa.pointset import PointSet
+from lrsa.pointset import PointSet, cell_types_of
 
 FLAT = 1e-9
 
@@ -194,8 +194,69 @@ class Geometry:
 
 def point_measures(case: PointSet) -> np.ndarray:
     """(N,) float32: the measure of every point of a case with cells, its quadrature weight."""
-    raw = RawCase(Path("the case"), case.x.astype(float), cells=case.cells, cell_types=case.cell_types)
+    raw = _raw_of(case)
+    assert raw is not None
     return Geometry(raw).measure().astype(np.float32)
+
+
+def _raw_of(case: PointSet) -> RawCase | None:
+    """A case as if read from a file: with its cells, or those between the points of its grid."""
+    cells, types = case.cells, case.cell_types
+    if cells is None:
+        cells = _grid_cells(case.grid)
+        types = None if cells is None else cell_types_of(case.x, cells)
+    return None if cells is None else RawCase(Path("the case"), case.x.astype(float), {}, {}, cells, types)
+
+
+def body_facets(case: PointSet) -> tuple[np.ndarray, np.ndarray] | None:
+    """Corners (F, k) and area vectors (F, p), out of the body, of the surface of a case; None without cells.
+
+    The body is beside a domain of cells, and inside of a surface in space or a curve in the plane. Cases at
+    the centres of cells have neither; there every point is a piece, by its normal (an input) and its measure.
+    """
+    raw = _raw_of(case)
+    if raw is None:
+        return _pieces_at_points(case)
+    geometry = Geometry(raw)
+    if geometry.dimension == 1:
+        return _curve(geometry)
+    facets = geometry.facets
+    out = facets.normals if facets.everything else -facets.normals
+    return facets.corners, out[:, : geometry.axes]
+
+
+def _curve(geometry: Geometry) -> tuple[np.ndarray, np.ndarray]:
+    """The segments of a curve in the plane, seen from its inside."""
+    if geometry.axes > 2 and np.ptp(geometry.points[:, 2]) > 0:
+        raise LrsaError("a curve in space bounds no body: forces need a surface")
+    corners = cell_edges(geometry.cells, geometry.types).T
+    along = geometry.points[corners[:, 1]] - geometry.points[corners[:, 0]]
+    vectors = np.stack([-along[:, 1], along[:, 0], np.zeros(len(along))], axis=1)[:, : geometry.axes]
+    away = _means(geometry.points, corners)[:, : geometry.axes] - geometry.points.mean(0)[: geometry.axes]
+    return corners, vectors * (np.sign((vectors * away).sum()) or 1.0)
+
+
+def _grid_cells(grid: tuple[int, ...] | None) -> np.ndarray | None:
+    """(C, 4) or (C, 8) the cells between the points of a structured grid of two or three axes."""
+    if grid is None or len(grid) not in (2, 3) or min(grid) < 2:
+        return None
+    index = np.arange(int(np.prod(grid))).reshape(grid)
+    corner = ((0, 0), (1, 0), (1, 1), (0, 1))
+    ends = [slice(None, -1), slice(1, None)]
+    flat = [[index[ends[a], ends[b]] for a, b in corner]]
+    if len(grid) == 3:
+        flat = [[index[ends[a], ends[b], ends[c]] for a, b in corner] for c in (0, 1)]
+    return np.stack([part.ravel() for layer in flat for part in layer], axis=1)
+
+
+def _pieces_at_points(case: PointSet) -> tuple[np.ndarray, np.ndarray] | None:
+    names = [f"normal_{axis}" for axis in "xyz"[: case.x.shape[1]]]
+    if case.weights is None or case.f is None or any(name not in case.names.inputs for name in names):
+        return None
+    normals = case.f[:, [case.names.inputs.index(name) for name in names]].astype(float)
+    if not normals.any(1).all():  # a volume, whose measures are no areas
+        return None
+    return np.arange(len(case))[:, None], normals * case.weights[:, None]
 
 
 @dataclass(frozen=True)

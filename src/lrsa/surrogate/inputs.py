@@ -1,6 +1,6 @@
 """The user's files as cases of a run: arrays in the roles of the training data."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -98,16 +98,25 @@ class Inputs:
         `frame` says which of the predicted times it is, where it is one of several.
         """
         made: dict[str, np.ndarray] = {}
+        for name, values in self._arrays(u):
+            made[f"{name}_predicted"] = values
+            truth = self._truth(loaded, name, frame)
+            if truth is not None and truth.size == values.size:
+                made[f"{name}_error"] = (values - truth.reshape(values.shape)).astype(np.float32)
+        return made
+
+    def doubts(self, values: np.ndarray, what: str) -> dict[str, np.ndarray]:
+        """Something else of the predicted channels (..., n, o) as arrays: their spread, say."""
+        return {f"{name}_{what}": array.astype(np.float32) for name, array in self._arrays(values)}
+
+    def _arrays(self, u: np.ndarray) -> Iterator[tuple[str, np.ndarray]]:
+        """Channels (..., n, o) -> the arrays of the targets; a vector has several channels."""
         start = 0
         for name in self.roles.targets:
             width = self.roles.channels.get(name, 1)
             values = u[..., start] if width == 1 else u[..., start : start + width]
             start += width
-            made[f"{name}_predicted"] = np.ascontiguousarray(values)
-            truth = self._truth(loaded, name, frame)
-            if truth is not None and truth.size == values.size:
-                made[f"{name}_error"] = (values - truth.reshape(values.shape)).astype(np.float32)
-        return made
+            yield name, np.ascontiguousarray(values)
 
     def mesh_at(self, loaded: Loaded, time: float | None = None) -> Any:
         """The mesh of the file, at this time where it has it, else at its first."""

@@ -1,9 +1,9 @@
 """A trained surrogate: physical units in, physical units out."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import Literal
+from typing import Any, Literal
 
 import numpy as np
 import torch
@@ -24,6 +24,7 @@ from lrsa.models.operator import NeuralOperator
 from lrsa.objectives.protocols import Protocol, protocol
 from lrsa.pointset import PointSet
 from lrsa.streaming.stream import stream
+from lrsa.surrogate.ensemble import mean_of, member_folder
 from lrsa.surrogate.precision import Precision, autocast
 from lrsa.surrogate.ranges import Ranges
 from lrsa.surrogate.record import Record
@@ -58,6 +59,8 @@ class Surrogate(nn.Module):
         """Those of the training cases, where they are known."""
         self.chunk: int | None = None
         """Points at a time in training; None: all."""
+        self.others: tuple[Surrogate, ...] = ()
+        """The further members of an ensemble. A tuple: the weights of a run are those of its first member."""
 
     @property
     def protocol(self) -> Protocol:
@@ -138,9 +141,22 @@ class Surrogate(nn.Module):
         u = u if time is None else u[:, 0]
         return u[0] if np.ndim(x) == 2 else u
 
-    @torch.inference_mode()
     def predict_cases(self, cases: Sequence[PointSet]) -> list[np.ndarray]:
-        """The predictions for cases, in one batch, each in the shape of its target."""
+        """The predictions for cases, in one batch, each in the shape of its target; of members their mean."""
+        return [mean_of(every) for every in self.answers(cases)]
+
+    def answers(self, cases: Sequence[PointSet]) -> list[np.ndarray]:
+        """Of each case (K, ..., N, o): what every member of the ensemble says; K = 1 where there is none."""
+        every = zip(*(member._predict_cases(cases) for member in (self, *self.others)), strict=True)
+        return [np.stack(answers) for answers in every]
+
+    def _apply(self, fn: Callable[..., Any], recurse: bool = True) -> "Surrogate":
+        for member in self.others:
+            member._apply(fn, recurse)
+        return super()._apply(fn, recurse)
+
+    @torch.inference_mode()
+    def _predict_cases(self, cases: Sequence[PointSet]) -> list[np.ndarray]:
         for i, case in enumerate(cases):
             seen = case if self.protocol.history else replace(case, u=None, u_mask=None)
             seen.check_finite(f"case {i}")
@@ -227,6 +243,16 @@ def load(run: str | Path, epoch: Epoch = "best") -> Surrogate:
     """The trained surrogate of a run folder: its best epoch (by validation), or the `last`."""
     run = Path(run)
     record = Record.load(run)
+    surrogate = _load(run, record, epoch)
+    folders = [member_folder(run, index) for index in range(1, record.ensemble)]
+    for folder in folders:
+        if not (folder / "last.safetensors").exists():
+            raise LrsaError(f"{run} is an ensemble that is not finished. Go on with `lrsa resume {run}`")
+    surrogate.others = tuple(_load(folder, Record.load(folder), epoch) for folder in folders)
+    return surrogate
+
+
+def _load(run: Path, record: Record, epoch: Epoch) -> Surrogate:
     path = run / ("model.safetensors" if epoch == "best" else "last.safetensors")
     if not path.exists():
         raise LrsaError(f"{run} has no finished weights ({path.name}). Go on with `lrsa resume {run}`")
