@@ -75,6 +75,9 @@ def data_import(
     targets: str = "",
     globals: Path | None = None,
     derive: str = "",
+    split: str = "",
+    patches: str = "",
+    input_points: str = "",
     workers: int | None = None,
     problem: str | None = None,
     stride: int | None = None,
@@ -92,6 +95,13 @@ def data_import(
         targets: Arrays that it is to predict, separated by commas.
         globals: Table of per-case parameters, the case in its first column.
         derive: Of normals, sdf, measure and surface, those to compute from the mesh, separated by commas.
+        split: Which cases are for the test: train=train/*,test=test/* by path, column=NAME or group=NAME by a
+            column of the table, group=folder by folder (default: a random fifth).
+        patches: Blocks of the meshes to read, separated by commas: patches of OpenFOAM, zones of CGNS. They
+            become named parts; with internalMesh among them they are its surface (default: all blocks; of
+            OpenFOAM the internal mesh).
+        input_points: The inputs are known at other points than the targets: a second file of each case, {}
+            for its name, such as "{}_sensors.csv" or "../boundary/{}.vtp".
         workers: Processes (default: one for each core).
         problem: The benchmark whose official files these are (default: the one that has such files).
         stride: Every so-many-th point of official files (default: as published).
@@ -109,7 +119,18 @@ def data_import(
     elif out is None:
         raise LrsaError("name the file to write with --out, e.g. --out my.h5")
     else:
-        _import_meshes(source, out, words(inputs), words(targets), globals, words(derive), workers)
+        _import_meshes(
+            source,
+            out,
+            words(inputs),
+            words(targets),
+            globals,
+            words(derive),
+            workers,
+            split,
+            words(patches),
+            input_points,
+        )
 
 
 def _propose(source: str, workers: int | None) -> None:
@@ -140,6 +161,9 @@ def _import_meshes(
     globals: Path | None,
     derive: list[str],
     workers: int | None,
+    split: str,
+    patches: list[str],
+    input_points: str,
 ) -> None:
     from lrsa.console import bar, console
     from lrsa.mesh.importing import import_meshes
@@ -154,6 +178,9 @@ def _import_meshes(
             derive,  # pyright: ignore[reportArgumentType] - import_meshes checks the names
             workers,
             report,
+            split,
+            patches,
+            input_points,
         )
     for note in made.notes:
         console.print(note)

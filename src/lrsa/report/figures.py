@@ -149,6 +149,22 @@ def draw_scatter(path: Path, truth: np.ndarray, prediction: np.ndarray, name: st
         axes.set_axisbelow(True)
 
 
+def draw_parity(
+    path: Path, truth: np.ndarray, prediction: np.ndarray, widths: np.ndarray | None, name: str
+) -> None:
+    """A quantity of every case (S,), predicted against true, with half its interval where there is one."""
+    with _figure(path, CHART) as figure:
+        axes = figure.subplots()
+        ends = [float(f(v)) for f, v in ((np.nanmin, truth), (np.nanmax, truth))]
+        axes.plot(ends, ends, color="#8a96a3", linewidth=1, zorder=1)
+        axes.errorbar(
+            truth, prediction, widths, fmt="o", markersize=3.5, color=ACCENT, ecolor="#9cc3d1", elinewidth=1
+        )
+        axes.set(xlabel=f"{name}: truth", ylabel="prediction")
+        axes.grid()
+        axes.set_axisbelow(True)
+
+
 def draw_samplings(path: Path, points: Sequence[float], series: Mapping[str, Sequence[float]]) -> None:
     """Errors over the mean number of points."""
     with _figure(path, CHART) as figure:

@@ -11,6 +11,7 @@ from lrsa.errors import LrsaError
 from lrsa.mesh.arrays import case_of, read_npz
 from lrsa.mesh.building import build_case, check_case, components, field_of
 from lrsa.mesh.finding import case_names, labels_of
+from lrsa.mesh.input_points import inputs_file, joined_case
 from lrsa.mesh.reading import open_mesh, read_raw_safely, times_of
 from lrsa.mesh.roles import RawCase
 from lrsa.mesh.tables import TABLES, Parameters, hdf5_part, read_globals
@@ -33,6 +34,8 @@ class Loaded:
     """The target arrays that the file has, (T, n, k); T = 1 where they do not change."""
     times: np.ndarray | None
     """(T,) those of the file, which need not be those that are predicted."""
+    asked: int
+    """Points of the file: the case may have others, which only give inputs."""
 
     @property
     def nbytes(self) -> int:
@@ -125,7 +128,7 @@ class Inputs:
             if loaded.times is None
             else [t for t in loaded.times if time is not None and np.isclose(t, time)]
         )
-        mesh = open_mesh(loaded.path, float(theirs[0]) if theirs else None)
+        mesh = open_mesh(loaded.path, float(theirs[0]) if theirs else None, self.roles.patches)
         # A collection wraps even a single mesh into blocks.
         return mesh[0] if loaded.path.suffix.lower() == ".pvd" and mesh.n_blocks == 1 else mesh
 
@@ -146,14 +149,21 @@ class Inputs:
     def _load(self, path: Path) -> Loaded:
         if path.suffix.lower() == ".npz" and not self.imported:
             return self._load_npz(path)
-        raw = read_raw_safely(path)
+        raw = read_raw_safely(path, patches=self.roles.patches)
         if raw.times is not None and not self.conditioned:
             raise LrsaError(
                 f"{path} has {len(raw.times)} times, and {self.run} knows no time: give it one of them"
             )
-        self._check_components(raw)
+        if not self.roles.input_points:
+            self._check_components(raw)
         # Only the inputs: whatever is the matter with a target, it can be predicted.
-        case = build_case(raw, replace(self.roles, targets=()), self._parameters_of(path), targets=False)
+        blind = replace(self.roles, targets=())
+        second = inputs_file(self.roles.input_points, path, self.names[path])
+        if second is None:
+            case = build_case(raw, blind, self._parameters_of(path), targets=False)
+        else:
+            given = read_raw_safely(second)
+            case = joined_case(raw, given, blind, self._parameters_of(path), targets=False)
         known = [replace(self.roles, inputs=(), targets=(name,)) for name in self.roles.targets]
         truth = {
             one.targets[0]: field_of(raw, one.targets[0], one) for one in known if not check_case(raw, one)
@@ -161,7 +171,8 @@ class Inputs:
         times = raw.times
         if times is None and self.conditioned and not is_table(hdf5_part(path)[0]):
             times = np.array(times_of(path)) if times_of(path) else None
-        return Loaded(path, case, truth, times)
+        asked = len(raw.points) if self.roles.location == "point" else len(case)
+        return Loaded(path, case, truth, times, asked)
 
     def _check_components(self, raw: RawCase) -> None:
         data = {**raw.cell_data, **raw.point_data} if self.roles.location == "point" else raw.cell_data
@@ -183,7 +194,7 @@ class Inputs:
         case = case_of(path, arrays, self.surrogate.schema.names, features, self.inputs, str(self.run))
         there = [name for name in self.roles.targets if np.size(arrays.get(name, ())) == len(case)]
         truth = {name: arrays[name].reshape(1, len(case), 1) for name in there}
-        return Loaded(path, case, truth, None)
+        return Loaded(path, case, truth, None, len(case))
 
     def _with_times(self, case: PointSet, loaded: Loaded, path: Path) -> PointSet:
         """The case at the times that are asked for: --time, else those of the file."""

@@ -15,7 +15,15 @@ from lrsa.console import Advance
 from lrsa.errors import Failure, LrsaError
 from lrsa.mesh.finding import find_cases
 from lrsa.mesh.tables import hdf5_part
-from lrsa.mesh.writing import SUFFIXES, check_table, is_table, write_mesh, write_series, write_table
+from lrsa.mesh.writing import (
+    SUFFIXES,
+    check_table,
+    is_table,
+    mesh_file,
+    write_mesh,
+    write_series,
+    write_table,
+)
 from lrsa.pointset import PointSet
 from lrsa.surrogate.datasets import is_dataset, predict_dataset
 from lrsa.surrogate.doubts import Doubts
@@ -104,6 +112,8 @@ class _Job:
     out: Path
     last: bool = True
     """Whether no further case of the same file follows."""
+    named: bool = False
+    """Whether the user named this very file: then it is written under that name, or not at all."""
 
     @property
     def file(self) -> Path:
@@ -136,18 +146,37 @@ class _Work:
             loaded = self.reader.load(job.path)
             self._warn(job.path.name, loaded.case)
             self.summary.warnings += self.doubts.warnings(job.path.name, loaded.case)
+            if job.named and not is_table(job.file):
+                self._check_suffix(loaded, job.out)
             size += loaded.nbytes
             if size <= HELD:
                 held[job.path] = loaded
             self.progress(i + 1, 2 * len(jobs), "checked")
         return held
 
+    def _check_suffix(self, loaded: Loaded, out: Path) -> None:
+        """Refuse a name under which this mesh cannot be written with fields."""
+        times = loaded.case.times
+        if not out.suffix:
+            return
+        if times is not None and len(times) > 1:
+            possible = out.with_suffix(".pvd")
+        elif out.suffix == loaded.path.suffix and out.suffix.lower() in VTK_SUFFIXES:
+            return
+        else:
+            possible = mesh_file(self.reader.mesh_at(loaded), out)
+        if possible.suffix.lower() != out.suffix.lower():
+            raise LrsaError(
+                f"{loaded.path.name} with predicted fields cannot be written as {out.suffix}: name it"
+                f" --out {possible}"
+            )
+
     def write(self, loaded: Loaded, job: _Job) -> None:
         (every,) = self.surrogate.answers([loaded.case])
-        u = mean_of(every)
         if row := self.doubts.quantities(loaded.case, every):
             self.summary.quantities.append({"case": job.path.name, **row})
-        doubts = self.doubts.fields(every, self.reader.channels)
+        every = every[..., : loaded.asked, :]
+        u, doubts = mean_of(every), self.doubts.fields(every, self.reader.channels)
         if not is_table(job.file):
             self._write_mesh(loaded, u, doubts, job.out)
             return
@@ -236,7 +265,8 @@ def _jobs(source: str, out: Path, at: bool) -> list[_Job]:
             for name, end in zip(names, ends, strict=True)
         ]
     lasts = [i + 1 == len(files) or files[i + 1] != file for i, file in enumerate(files)]
-    jobs = [_Job(*row) for row in zip(cases, outs, lasts, strict=True)]
+    exact = single and len(cases) == 1 and not at
+    jobs = [_Job(*row, exact) for row in zip(cases, outs, lasts, strict=True)]
     for job in jobs:
         job.check(at)
     return jobs

@@ -175,7 +175,16 @@ class Surrogate(nn.Module):
     def collate(self, cases: Sequence[PointSet]) -> Batch:
         """One batch with all that the model needs."""
         collator = Collator.of(self.model, self.weighted is not False, self.normaliser)
-        return collator([self._with_measures(case) for case in cases])
+        return collator([self._with_axes(self._with_measures(case)) for case in cases])
+
+    def _with_axes(self, case: PointSet) -> PointSet:
+        """The case with the axes along which the training cases did not extend, where it leaves them out."""
+        shift, seen = self.normaliser.x_shift.cpu().numpy(), self.normaliser.x_axes.tolist()
+        if case.x.shape[1] != len(seen) or len(seen) == len(shift):
+            return case
+        x = np.tile(shift.astype(case.x.dtype), (len(case), 1))
+        x[:, seen] = case.x
+        return replace(case, x=x)
 
     def _with_measures(self, case: PointSet) -> PointSet:
         """The case with the quadrature weights that the model was trained with."""
