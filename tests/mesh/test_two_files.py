@@ -5,12 +5,14 @@ from pathlib import Path
 import numpy as np
 import pytest
 from small import OPTIONS
+from test_mesh_reading import write_openfoam
 
 import lrsa
 from lrsa.data.store import Dataset
 from lrsa.errors import LrsaError
 from lrsa.mesh.arrays import read_npz, write_npz
 from lrsa.mesh.importing import import_meshes
+from lrsa.mesh.reading import read_raw
 from lrsa.surrogate.predict_files import predict_path
 from lrsa.surrogate.quantities import user_quantities
 
@@ -161,3 +163,16 @@ def test_a_prediction_of_named_blocks_writes_these_blocks(blocks: Path, tmp_path
 def test_a_block_that_is_not_there_is_refused_with_those_that_are(blocks: Path, tmp_path: Path):
     with pytest.raises(LrsaError, match=r'no block "flor"\. Did you mean floor\?'):
         import_meshes(blocks, tmp_path / "o.h5", [], ["p"], workers=1, patches=["flor"])
+
+
+def test_patches_of_openfoam_are_read_when_they_are_named(tmp_path: Path):
+    write_openfoam(tmp_path)
+    inside = read_raw(tmp_path)
+    wall = read_raw(tmp_path, ["walls"])
+    both = read_raw(tmp_path, ["internalMesh", "walls"])
+    assert not inside.parts
+    assert len(wall.cells if wall.cells is not None else ()) == 10
+    assert wall.parts["walls"].all()
+    assert len(both.points) == len(inside.points) + len(wall.points)
+    assert both.parts["walls"].sum() == len(wall.points)
+    assert "p" in wall.point_data

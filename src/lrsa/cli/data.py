@@ -188,17 +188,20 @@ def _import_meshes(
     console.print(f"{out}: {splits} cases. Look with `lrsa data show {out}`, go on with `lrsa train {out}`")
 
 
-def data_show(data: str, /, picture: Path | None = None) -> None:
+def data_show(data: str, /, picture: Path | None = None, up: str = "auto") -> None:
     """Print the shapes, ranges and provenance of a data set, and draw a few cases.
 
     Args:
         data: A benchmark whose data is made, or a file.
         picture: Where to draw (default: beside the file).
+        up: The axis that points upwards in pictures of bodies in space: x, y, z, or auto to find it.
     """
     from lrsa.console import console
     from lrsa.problems.catalogue import open_dataset
+    from lrsa.report.axes import choose_up
     from lrsa.report.datacard import card, draw
 
+    choose_up(up)
     train = open_dataset(data)
     console.print(card(train))
     console.print(f"picture: {draw(train, picture)}")

@@ -61,17 +61,20 @@ def inspect(run: Path, /, case: int = 0, stride: int | None = None) -> None:
         console.print(f"picture: {path}")
 
 
-def report(run: Path, /, stride: str | None = None, quantity: str | None = None) -> None:
+def report(run: Path, /, stride: str | None = None, quantity: str | None = None, up: str = "auto") -> None:
     """Write one HTML file that opens offline: numbers, pictures, definitions, provenance.
 
     Args:
         run: The run folder.
         stride: Samplings to compare, such as 1,2,4 (default: as trained).
         quantity: Numbers of the whole case, such as peak=max:p; may be repeated (default: as trained).
+        up: The axis that points upwards in pictures of bodies in space: x, y, z, or auto to find it.
     """
     from lrsa.console import console
     from lrsa.evaluation.evaluate import evaluate, parse_strides
+    from lrsa.report.axes import choose_up
     from lrsa.report.report import write_report
 
+    choose_up(up)
     evaluation = evaluate(run, stride=parse_strides(stride), quantities=quantity)
     console.print(f"report: {write_report(run, evaluation)}")

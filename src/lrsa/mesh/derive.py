@@ -16,6 +16,7 @@ import numpy as np
 from lrsa.errors import LrsaError
 from lrsa.geometry.cells import Shape, cell_edges, dimensions, kinds, unknown
 from lrsa.geometry.distances import distance_to
+from lrsa.mesh.polyhedra import POLYHEDRON, volumes
 from lrsa.mesh.roles import RawCase
 from lrsa.pointset import PointSet, cell_types_of
 
@@ -28,13 +29,15 @@ class Geometry:
     def __init__(self, raw: RawCase, at: str = "point") -> None:
         if raw.cells is None or raw.cell_types is None or not len(raw.cells):
             raise LrsaError(f"{raw.path} has no cells, so nothing can be derived. Leave out --derive")
-        if names := unknown(raw.cell_types):
+        polyhedra = (raw.cell_types == POLYHEDRON) & (raw.faces is not None)
+        if names := unknown(raw.cell_types[~polyhedra]):
             raise LrsaError(f"{raw.path} has {names}, of which nothing can be derived. Leave out --derive")
         self.raw, self.at = raw, at
         self.axes = raw.points.shape[1]
         self.points = np.pad(raw.points, ((0, 0), (0, 3 - self.axes)))
         self.cells, self.types = raw.cells, raw.cell_types
-        self.dimensions = dimensions(self.types)
+        self.dimensions = np.where(polyhedra, 3, dimensions(self.types))
+        self._polyhedra = polyhedra
         self.dimension = int(self.dimensions.max())
         if not self.dimension:
             raise LrsaError(f"{raw.path} has points for cells, so nothing can be derived. Leave out --derive")
@@ -42,9 +45,11 @@ class Geometry:
     def measure(self) -> np.ndarray:
         """(n,) length, area or volume of each cell, or of each point: its share of its cells."""
         sizes = np.zeros(len(self.cells))
-        solid = np.flatnonzero(self.dimensions == self.dimension)
+        solid = np.flatnonzero((self.dimensions == self.dimension) & ~self._polyhedra)
         for shape, mine, nodes in kinds(self.cells[solid], self.types[solid]):
             sizes[solid[mine]] = self._sizes(shape, nodes)
+        if self.raw.faces is not None:
+            sizes += volumes(self.points, self._centres, *self.raw.faces)
         if self.at == "cell":
             return sizes
         there = self.cells >= 0
@@ -173,6 +178,10 @@ class Geometry:
 
     def _faces(self, chosen: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         corners, owners = [], []
+        if self.raw.faces is not None:
+            corners.append(self.raw.faces[0])
+            owners.append(self.raw.faces[1])
+        chosen = chosen[~self._polyhedra[chosen]]
         for shape, mine, nodes in kinds(self.cells[chosen], self.types[chosen]):
             for face in shape.faces:
                 corners.append(nodes[:, list(face)])
@@ -221,8 +230,23 @@ def body_facets(case: PointSet) -> tuple[np.ndarray, np.ndarray] | None:
     if geometry.dimension == 1:
         return _curve(geometry)
     facets = geometry.facets
-    out = facets.normals if facets.everything else -facets.normals
-    return facets.corners, out[:, : geometry.axes]
+    if facets.everything:
+        return facets.corners, facets.normals[:, : geometry.axes]
+    return _own_corners(geometry, facets), -facets.normals[:, : geometry.axes]
+
+
+def _own_corners(geometry: Geometry, facets: "Facets") -> np.ndarray:
+    """The corners of facets; where cells of a patch lie on them, its own, where its fields are known."""
+    given = np.flatnonzero(geometry.dimensions == geometry.dimension - 1)
+    if not len(given):
+        return facets.corners
+    cells, types = geometry.cells[given], geometry.types[given]
+    mine = cell_edges(cells, types).T if geometry.dimension == 2 else geometry._rings(given)
+    width = max(mine.shape[1], facets.corners.shape[1])
+    mine, corners = _widened(mine, width), _widened(facets.corners, width)
+    rings = dict(zip(map(tuple, _keys(geometry._same, mine).tolist()), mine, strict=True))
+    keys = map(tuple, _keys(geometry._same, corners).tolist())
+    return np.stack([rings.get(key, ring) for key, ring in zip(keys, corners, strict=True)])
 
 
 def _curve(geometry: Geometry) -> tuple[np.ndarray, np.ndarray]:

@@ -91,9 +91,7 @@ def _read_mesh(path: Path, patches: Sequence[str] = ()) -> RawCase:
                 reader.set_active_time_value(time)
             mesh = chosen(path, reader.read(), patches)
             frames.append(replace(merge(path, blocks_of(mesh)), parts=parts_of(mesh, patches)))
-    raw = frames[0]
-    if len(frames) > 1:
-        raw = replace(series(path, frames, np.asarray(times)), parts=raw.parts)
+    raw = frames[0] if len(frames) == 1 else series(path, frames, np.asarray(times))
     return _with_table(raw) if path.suffix.lower() in GEOMETRY else raw
 
 

@@ -29,6 +29,8 @@ class RawCase:
     """(C,) VTK cell types."""
     times: np.ndarray | None = None
     """(T,)."""
+    faces: tuple[np.ndarray, np.ndarray] | None = None
+    """Of polyhedra: rings (F, k), filled up with -1, and the cell (F,) that each belongs to."""
     parts: Mapping[str, np.ndarray] = field(default_factory=dict)
     """(N,) bool: the points of each named block, where blocks were asked for."""
 

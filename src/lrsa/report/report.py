@@ -61,7 +61,7 @@ def _errors(run: Path, config: RunConfig, evaluation: Evaluation) -> dict[str, A
         "bars": _bars(config, evaluation),
         "facts": _facts(run, config, evaluation),
         "cases": {"fields": cases.pictures(), "count": len(evaluation.fields)},
-        "charts": [_sorted_errors(run, evaluation), *cases.scatter()],
+        "charts": [*cases.curves(), _sorted_errors(run, evaluation), *cases.scatter()],
         "worst": _worst(evaluation),
         "fields": _fields(evaluation),
     }
