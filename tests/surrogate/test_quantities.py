@@ -95,6 +95,20 @@ def test_a_moment_in_the_plane_turns_counter_clockwise_about_its_point():
     assert value("moment:p", case) == pytest.approx(0, abs=1e-9)
 
 
+@pytest.mark.parametrize("text", ["force:p,along=y", "force:p:tau,across=1:0", "moment:p,about=-1:0"])
+def test_a_plane_that_is_stored_in_space_gives_the_same(text):
+    flat = circle()
+    assert flat.u is not None
+    names = replace(NAMES, coords=("x", "y", "z"), targets=(*NAMES.targets, "tau_z"))
+    space = replace(
+        flat,
+        x=np.column_stack([flat.x, np.full(len(flat), 0.3)]),
+        u=np.column_stack([flat.u, np.zeros(len(flat))]),
+        names=names,
+    )
+    assert value(text, space) == pytest.approx(value(text, flat), abs=1e-9)
+
+
 def test_coefficients_divide_by_half_density_speed_squared_and_area():
     plain = value("force:p,along=y", circle())
     scaled = value("force:p,along=y,area=2,density=1.2,speed=speed", circle())

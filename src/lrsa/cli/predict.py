@@ -71,4 +71,6 @@ def export(run: Path, /, format: Literal["torch", "onnx"], out: Path | None = No
         console.print(f"The model needs its grid: the points are those of {grid}, in this order")
     sizes = ", ".join(f"{batch} × {points}" for batch, points in made.checked)
     console.print(f"Checked on {sizes} points: the largest relative difference is {made.difference:.1e}")
+    if made.members > 1:
+        console.print(f"The program is the first of {made.members} members, without their mean and spread")
     console.print(f"program: {made.path}")

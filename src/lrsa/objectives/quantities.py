@@ -35,7 +35,7 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from lrsa.errors import LrsaError, nearest
-from lrsa.pointset import PointSet
+from lrsa.pointset import PLANAR, PointSet
 
 KINDS = ("integral", "mean", "max", "min", "force", "moment")
 LOADS = ("force", "moment")
@@ -145,6 +145,7 @@ class Definition:
             total = loads.sum(0) @ self._direction(case, dims)
         else:
             about = self._values(case, "about") if "about" in self.options else np.zeros(dims)
+            about = _in_space(about, case.x)
             if len(about) != dims:
                 raise LrsaError(f'"{self}": the point has {len(about)} coordinates, the data {dims}')
             arms = facets.at(case.x.astype(float)) - about
@@ -163,6 +164,9 @@ class Definition:
     def _direction(self, case: PointSet, dims: int) -> np.ndarray:
         """(d,) of length 1."""
         key = next((k for k in ("along", "across") if k in self.options), None)
+        plane = _plane(case.x)
+        if key is None and self.kind == "moment" and plane is not None:
+            return np.cross(*np.eye(3)[list(plane)])
         if key is None:
             raise LrsaError(f'"{self}" needs a direction, as in {self.kind}:{self.fields[0]},along=x')
         words = self.options[key]
@@ -170,7 +174,7 @@ class Definition:
         if len(words) == 1 and axis in AXES[:dims]:
             vector = sign * np.eye(dims)[AXES.index(axis)]
         else:
-            vector = self._values(case, key)
+            vector = _in_space(self._values(case, key), case.x)
         if len(vector) != dims or not vector.any():
             raise LrsaError(f'"{self}": the direction {":".join(words)} is none in {dims} coordinates')
         vector = vector / np.linalg.norm(vector)
@@ -178,6 +182,10 @@ class Definition:
             return vector
         if dims == 2:
             return np.array([-vector[1], vector[0]])
+        if plane is not None:
+            left = np.zeros(3)
+            left[list(plane)] = -vector[plane[1]], vector[plane[0]]
+            return left
         up = np.array([0.0, 0.0, 1.0]) - vector[2] * vector
         if not up.any():
             raise LrsaError(f'"{self}": upwards is along the stream. Name the direction with along=')
@@ -255,6 +263,23 @@ class Definition:
 
 
 _CELLS = "Import meshes, not points alone; for arrays at cells add --derive normals,measure"
+
+
+def _plane(x: np.ndarray) -> tuple[int, int] | None:
+    """The two axes of points (N, 3) that lie in a plane: meshes in a plane are often stored in space."""
+    extent = np.ptp(x, axis=0)
+    seen = np.flatnonzero(extent > PLANAR * extent.max())
+    return (int(seen[0]), int(seen[1])) if x.shape[1] == 3 and len(seen) == 2 else None
+
+
+def _in_space(vector: np.ndarray, x: np.ndarray) -> np.ndarray:
+    """A vector of two components among points (N, 3) that lie in a plane, with its third."""
+    plane = _plane(x)
+    if plane is None or len(vector) != 2:
+        return vector
+    made = np.zeros(3)
+    made[list(plane)] = vector
+    return made
 
 
 def definitions(text: str) -> list[Definition]:

@@ -114,9 +114,12 @@ def _coverage(evaluation: Evaluation) -> list[Table]:
 
 def _worst(evaluation: Evaluation) -> Table:
     rows = evaluation.worst(WORST)
-    table = Table("case", "points", "relative L2", *(f"{name}: max error" for name in evaluation.fields))
+    known = any(not math.isnan(row.novelty) for row in rows)
+    heads = [*(["novelty"] if known else []), *(f"{name}: max error" for name in evaluation.fields)]
+    table = Table("case", "points", "relative L2", *heads)
     table.title = "The worst case" if len(rows) == 1 else f"The {len(rows)} worst cases"
     for row in rows:
-        largest = [f"{metrics['max_error']:.4g}" for metrics in row.fields.values()]
+        largest = [f"{row.novelty:.2g}"] if known else []
+        largest += [f"{metrics['max_error']:.4g}" for metrics in row.fields.values()]
         table.add_row(row.name, str(row.points), number(row.relative_l2), *largest)
     return table
