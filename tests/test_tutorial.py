@@ -13,7 +13,7 @@ import pyvista
 ROOT = Path(__file__).parent.parent
 SMALLER = {
     1: {"--cases 300": "--cases 12", "--train.epochs 60": "--train.epochs 2"},
-    2: {"--cases 400": "--cases 12", "--train.epochs 40 --ensemble 3": "--train.epochs 1 --ensemble 2"},
+    2: {"--cases 400": "--cases 12", "--train.epochs 40": "--train.epochs 1"},
 }
 PART = "\n# Part II"
 """Where the second part begins."""
