@@ -30,8 +30,8 @@ class Names:
     inputs: tuple[str, ...] = ()
     targets: tuple[str, ...] = ()
     globals: tuple[str, ...] = ()
-    parts: tuple[str, ...] = ()
     units: Mapping[str, str] = field(default_factory=dict)
+    parts: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -57,8 +57,6 @@ class PointSet:
     """Index shape of a structured mesh, whose row-major flattening the points are."""
     surface: np.ndarray | None = None
     """(N,) bool, True on the surface of the body."""
-    parts: np.ndarray | None = None
-    """(N, k) bool, True on each of the named parts: patches of a boundary, blocks of a mesh."""
     globals: np.ndarray | None = None
     """(g,) parameters of the whole case."""
     times: np.ndarray | None = None
@@ -71,6 +69,8 @@ class PointSet:
     """(N, c) bool, True where the input is known; None: everywhere. What f holds elsewhere means nothing."""
     iterations: np.ndarray | None = None
     """() how many of them a solver took to settle."""
+    parts: np.ndarray | None = None
+    """(N, k) bool, True on each of the named parts: patches of a boundary, blocks of a mesh."""
     names: Names = field(default_factory=Names)
 
     def __post_init__(self) -> None:

@@ -10,7 +10,7 @@ from lrsa.objectives.quantities import definitions
 from lrsa.pointset import Names, PointSet
 from lrsa.surrogate.quantities import user_quantities
 
-NAMES = Names(("x", "y"), (), ("p", "tau_x", "tau_y"), ("speed", "angle"), ("left",))
+NAMES = Names(("x", "y"), (), ("p", "tau_x", "tau_y"), ("speed", "angle"), parts=("left",))
 
 
 def value(text: str, case: PointSet, u: np.ndarray | None = None) -> float:

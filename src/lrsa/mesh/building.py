@@ -141,7 +141,7 @@ def names_of(roles: Roles, dims: int) -> Names:
     inputs += ["sdf"] * ("sdf" in roles.derive)
     inputs += ["given"] * bool(roles.input_points)
     targets = channel_names(roles.targets, roles.channels)
-    return Names(tuple(AXES[:dims]), tuple(inputs), tuple(targets), roles.globals, roles.patches)
+    return Names(tuple(AXES[:dims]), tuple(inputs), tuple(targets), roles.globals, parts=roles.patches)
 
 
 def channel_names(arrays: Sequence[str], channels: Mapping[str, int]) -> list[str]:
