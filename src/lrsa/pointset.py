@@ -35,7 +35,8 @@ class Names:
     globals: tuple[str, ...] = ()
     units: Mapping[str, str] = field(default_factory=dict)
     up: str = ""
-    """The coordinate that points upwards in pictures; by default the third."""
+    """The coordinate that points upwards in pictures; by default it is found by symmetry."""
+    parts: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -75,6 +76,8 @@ class PointSet:
     """() how many of them a solver took to settle."""
     residual: np.ndarray | None = None
     """() the largest one of all equations at the end, where a solver iterates."""
+    parts: np.ndarray | None = None
+    """(N, k) bool, True on each of the named parts: patches of a boundary, blocks of a mesh."""
     names: Names = field(default_factory=Names)
 
     def __post_init__(self) -> None:
@@ -91,6 +94,7 @@ class PointSet:
             "cells": (None, None),
             "cell_types": (None,) if self.cells is None else np.shape(self.cells)[:1],
             "surface": (n,),
+            "parts": (n, None),
             "globals": (None,),
             "times": (None,),
             "time": (),
@@ -176,7 +180,7 @@ class PointSet:
         per_point = {
             name: value[..., index, :] if name == "u" else value[index]
             for name, value in self.arrays().items()
-            if name in ("x", "f", "f_mask", "u", "u_mask", "weights", "surface")
+            if name in ("x", "f", "f_mask", "u", "u_mask", "weights", "surface", "parts")
         }
         return replace(self, **per_point, cells=None, cell_types=None, grid=grid)
 

@@ -30,11 +30,11 @@ from lrsa.pointset import Names, PointSet, Stride
 from lrsa.typed import conforms
 
 FORMAT, VERSION = "lrsa-pointsets", 1
-PER_POINT = ("x", "f", "f_mask", "u", "u_mask", "weights", "surface")
+PER_POINT = ("x", "f", "f_mask", "u", "u_mask", "weights", "surface", "parts")
 PER_CELL = ("cells", "cell_types")
 TABLES = ("offsets", "cell_offsets", "grids")
 KINDS: dict[str, str] = {
-    **dict.fromkeys(("f_mask", "u_mask", "surface"), "b"),
+    **dict.fromkeys(("f_mask", "u_mask", "surface", "parts"), "b"),
     **dict.fromkeys((*PER_CELL, *TABLES, "redraws", "iterations"), "iu"),
 }
 """Kinds of numbers, of the arrays that are not floating-point."""

@@ -8,6 +8,8 @@ from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
 
+from lrsa.evaluation.quantities import CaseQuantity, QuantityErrors
+from lrsa.evaluation.uncertainty import Coverage
 from lrsa.files import atomic
 from lrsa.pointset import Stride, stride_name
 from lrsa.surrogate.surrogate import Epoch
@@ -28,6 +30,12 @@ class CaseErrors:
     """stride -> (points, relative L2, self-consistency)."""
     metrics: Mapping[str, float] = field(default_factory=dict)
     """What this case contributes to each metric that was named."""
+    quantities: Mapping[str, CaseQuantity] = field(default_factory=dict)
+    """Those of interest, by name."""
+    holds: Mapping[str, bool] = field(default_factory=dict)
+    """Field -> whether its calibrated interval does."""
+    novelty: float = math.nan
+    """How far it lies from the training cases; NaN where nobody can tell."""
 
 
 @dataclass(frozen=True)
@@ -70,6 +78,12 @@ class Evaluation:
     """Those that the problem or the user named, over all cases."""
     subsets: int | None = None
     """Points of the random subsets over which predictions are averaged; None: of all points at once."""
+    quantities: dict[str, QuantityErrors] = field(default_factory=dict)
+    """Those of interest, by name."""
+    coverage: dict[str, Coverage] = field(default_factory=dict)
+    """Of the intervals of fields and quantities."""
+    members: int = 1
+    """Of the ensemble."""
 
     @property
     def sampled(self) -> str:
@@ -102,6 +116,10 @@ def _flat(row: CaseErrors) -> dict[str, Any]:
     flat |= {f"{null}: relative_l2": values[""] for null, values in row.nulls.items()}
     flat |= {f"{name}: {k}": v for name, values in row.fields.items() for k, v in values.items()}
     flat |= row.metrics
+    for name, found in row.quantities.items():
+        flat |= {name: found.predicted, f"{name}, true": found.true, f"{name}, interval": found.width}
+    flat |= {f"{name}: interval holds": int(held) for name, held in row.holds.items()}
+    flat |= {} if math.isnan(row.novelty) else {"novelty": row.novelty}
     for each, (points, error, distance) in row.strides.items():
         stride = stride_name(each)
         flat |= {
