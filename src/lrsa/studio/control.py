@@ -281,3 +281,6 @@ class Studio:
         except LrsaError as error:
             with self.state:
                 self.state.problem = str(error)
+        except Exception as error:  # the page goes on, whatever one case is like
+            with self.state:
+                self.state.problem = f"{type(error).__name__}: {error}. This is a bug"
