@@ -1,7 +1,7 @@
 """The one sample type: coordinates, input features and target fields at the points of one case."""
 
 import math
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, fields, replace
 from typing import Any
 
@@ -216,6 +216,17 @@ def _are_flat(x: np.ndarray, cells: np.ndarray) -> bool:
     return bool(np.median(np.abs(np.linalg.det(edges)) / np.maximum(longest, 1e-300) ** 3) < FLAT)
 
 
+def corresponding(cases: Iterable[PointSet]) -> bool:
+    """Whether point i of one case can stand for point i of every other: one size, mesh and mask."""
+    cases = iter(cases)
+    first = next(cases)
+    return all(
+        len(case) == len(first)
+        and all(_equal(getattr(case, k), getattr(first, k)) for k in ("cells", "u_mask", "f_mask"))
+        for case in cases
+    )
+
+
 def check_digits(values: np.ndarray, where: str, what: str) -> None:
     """Refuse (N, p) coordinates or (T,) times that single precision moves by too much of their extent.
 
@@ -236,6 +247,10 @@ def check_digits(values: np.ndarray, where: str, what: str) -> None:
             f"{where} has {what} too far from 0: single precision moves them by {share:.1g} of their extent."
             f" Subtract the same origin from all cases, e.g. {', '.join(f'{v:g}' for v in columns.min(0))}"
         )
+
+
+def _equal(a: np.ndarray | None, b: np.ndarray | None) -> bool:
+    return a is b or (a is not None and b is not None and np.array_equal(a, b))
 
 
 def _finite(value: np.ndarray) -> np.ndarray:

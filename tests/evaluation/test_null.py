@@ -10,9 +10,9 @@ from cases import make_case
 from hypothesis import given
 from hypothesis import strategies as st
 
-from lrsa.evaluation.null import NullBaselines, corresponding
+from lrsa.evaluation.null import NullBaselines
 from lrsa.objectives.protocols import Autoregressive, Protocol, Static, TimeConditioned
-from lrsa.pointset import PointSet
+from lrsa.pointset import PointSet, corresponding
 
 FRAMES = 13
 

@@ -18,8 +18,7 @@ from lrsa.experiments.study import Study
 from lrsa.experiments.table_page import write_table
 from lrsa.experiments.table_standard import STANDARD, chosen
 from lrsa.files import alone
-from lrsa.models.listing import list_models
-from lrsa.models.registry import get
+from lrsa.models.registry import get, networks
 from lrsa.problems.catalogue import CATALOGUE
 
 pytest_plugins = ["small_runs", "small_catalogue"]
@@ -31,7 +30,7 @@ def inapplicable(benchmark: str) -> set[str]:
     """The models that do not take the data of a benchmark."""
     models = {"norm"} if benchmark in NO_FEATURES else set()
     if benchmark == "elasticity":  # has no grid
-        models |= {name for name in list_models() if "points" not in get(name).data}
+        models |= {name for name in networks() if "points" not in get(name).data}
     return models
 
 
@@ -47,7 +46,7 @@ def test_every_model_trains_on_every_benchmark_it_accepts(benchmark: str, home: 
     words = ["reproduce", "table-standard", "--scale", "demo", "--only", f":{benchmark}", "--out", "out"]
     assert main(words) == 0
     cells = json.loads((home / "out" / "table-standard-demo.json").read_text())["cells"]
-    assert [cell["model"] for cell in cells] == list_models()
+    assert [cell["model"] for cell in cells] == networks()
     refused = {cell["model"]: cell["reason"] for cell in cells if cell["reason"]}
     assert set(refused) == inapplicable(benchmark)
     assert all((name in reason or "NORM" in reason) and " Use " in reason for name, reason in refused.items())
@@ -201,5 +200,5 @@ def test_a_pair_that_is_not_there_is_named(only: str, words: str) -> None:
 def test_pairs_are_chosen_by_model_by_benchmark_or_both() -> None:
     assert chosen("lrsa:darcy") == [("lrsa", "darcy")]
     assert chosen("lrsa:darcy,lrsa:darcy") == [("lrsa", "darcy")]
-    assert chosen(":darcy") == [(model, "darcy") for model in list_models()]
+    assert chosen(":darcy") == [(model, "darcy") for model in networks()]
     assert {benchmark for _, benchmark in chosen("fno:")} == set(STANDARD)

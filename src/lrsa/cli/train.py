@@ -71,7 +71,7 @@ def train(
         train=settings,
         matched=matched,
     )
-    _finish(run, train_run(run))
+    finish(run, train_run(run))
 
 
 def resume(run: Path, /) -> None:
@@ -82,7 +82,7 @@ def resume(run: Path, /) -> None:
     """
     from lrsa.training.fit import train_run
 
-    _finish(run, train_run(run))
+    finish(run, train_run(run))
 
 
 def call_train(words: list[str]) -> None:
@@ -111,14 +111,21 @@ def model_name(words: list[str]) -> tuple[str, list[str]]:
     return "lrsa", words
 
 
-def _finish(run: Path, progress: Any) -> None:
+def finish(run: Path, progress: Any) -> None:
+    """Evaluate what was trained, print it and write its report."""
     from lrsa.console import console
     from lrsa.evaluation.evaluate import evaluate
+    from lrsa.models.pod import FittedModel
     from lrsa.report.printing import print_evaluation
     from lrsa.report.report import write_report
+    from lrsa.surrogate.surrogate import load
 
+    model = load(run).model
     console.print(
-        f"Trained {progress.epoch} epochs in {progress.seconds:.0f} s;"
+        f"Fitted in {progress.seconds:.2g} s: {model.about}. Its error with each case left out in turn is"
+        f" {model.error:.2g} (of the normalised fields)"
+        if isinstance(model, FittedModel)
+        else f"Trained {progress.epoch} epochs in {progress.seconds:.0f} s;"
         f" {progress.waiting_share:.1%} of the training steps was waiting for data"
     )
     try:

@@ -10,13 +10,13 @@ import numpy as np
 
 from lrsa.data.store import Dataset, Selection
 from lrsa.errors import LrsaError
-from lrsa.evaluation.null import NullBaselines, corresponding
+from lrsa.evaluation.null import NullBaselines
 from lrsa.evaluation.outcome import CaseErrors, Evaluation, Sampling, point_range
 from lrsa.objectives.metrics import DEFINITIONS, field_metrics, mean_of, relative_l2
 from lrsa.objectives.named import Answer, Metric, metrics_of
 from lrsa.objectives.protocols import Protocol, protocol
 from lrsa.objectives.words import labels
-from lrsa.pointset import PointSet
+from lrsa.pointset import PointSet, corresponding
 from lrsa.problems.catalogue import open_dataset, quantities_of
 from lrsa.surrogate.surrogate import Epoch, Surrogate, load
 from lrsa.training.config import RunConfig

@@ -13,8 +13,8 @@ from matplotlib.ticker import LogLocator, NullLocator
 from lrsa.experiments.cells import Cell
 from lrsa.experiments.study import Study
 from lrsa.files import atomic
-from lrsa.models.listing import list_models
 from lrsa.models.registry import get as get_model
+from lrsa.models.registry import networks
 from lrsa.problems.catalogue import get
 from lrsa.report.figures import ACCENT, INK, SOFT, STYLE, WARM
 
@@ -136,7 +136,7 @@ def _page(study: Study, cells: Sequence[Cell]) -> str:
 
 def _untrained(seen: Collection[str]) -> list[str]:
     """The models that a table of several does not have yet."""
-    others = [name for name in list_models() if name not in seen]
+    others = [name for name in networks() if name not in seen]
     return ["", f"Not trained yet: {', '.join(others)}."] if others and len(seen) > 1 else []
 
 

@@ -13,8 +13,8 @@ from lrsa.errors import LrsaError
 from lrsa.experiments.cells import Cell, finish, recorded
 from lrsa.experiments.study import CELLS, Study
 from lrsa.experiments.table_page import write_table
-from lrsa.models.listing import list_models
 from lrsa.models.registry import get as get_model
+from lrsa.models.registry import networks
 from lrsa.problems.catalogue import CATALOGUE, get
 from lrsa.training.configure import data_for_scale
 
@@ -45,15 +45,13 @@ def table_standard(out: Path, study: Study, only: str, runs: Path, threads: int)
 
 def cells_of(study: Study, out: Path) -> list[Cell]:
     """What is recorded of the study."""
-    found = (
-        recorded(study.job(m, p), out / CELLS) for p in STANDARD if p in CATALOGUE for m in list_models()
-    )
+    found = (recorded(study.job(m, p), out / CELLS) for p in STANDARD if p in CATALOGUE for m in networks())
     return [cell for cell in found if cell is not None]
 
 
 def chosen(only: str) -> list[tuple[str, str]]:
     """The pairs (model, benchmark) of `only`."""
-    every = [(m, b) for b in STANDARD if b in CATALOGUE for m in list_models()]
+    every = [(m, b) for b in STANDARD if b in CATALOGUE for m in networks()]
     if not only:
         return every
     pairs: list[tuple[str, str]] = []

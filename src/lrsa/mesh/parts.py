@@ -31,6 +31,8 @@ class Outcome:
     """Points that coincide with another."""
     varying: tuple[str, ...]
     """Inputs that change in time."""
+    grid: tuple[int, ...] = ()
+    """Index shape of a structured mesh."""
 
 
 @dataclass(frozen=True)
@@ -70,6 +72,7 @@ class Job:
             frames,
             _duplicates(case.x),
             tuple(varying),
+            case.grid or (),
         )
         said = np.frombuffer(json.dumps(asdict(outcome)).encode(), np.uint8)
         with atomic(self.part) as temporary, open(temporary, "wb") as file:
@@ -79,7 +82,7 @@ class Job:
 
 @dataclass(frozen=True)
 class Parts(Sequence[PointSet]):
-    """The built cases, made alike: cells of one width, a mask in all where one has it."""
+    """The built cases, made alike: cells of one width, a mask in all where one has it, grids if all have."""
 
     jobs: Sequence[Job]
     outcomes: Sequence[Outcome]
@@ -100,7 +103,9 @@ class Parts(Sequence[PointSet]):
         mask = case.u_mask
         if mask is None and case.u is not None and any(outcome.masked for outcome in self.outcomes):
             mask = np.ones(case.u.shape[-2:], bool)
-        return replace(case, cells=cells, cell_types=types, u_mask=mask)
+        axes = {len(outcome.grid) for outcome in self.outcomes}
+        grid = self.outcomes[index].grid if len(axes) == 1 and 0 not in axes else None
+        return replace(case, cells=cells, cell_types=types, u_mask=mask, grid=grid)
 
 
 def found(job: Job) -> Outcome | None:
@@ -114,7 +119,7 @@ def found(job: Job) -> Outcome | None:
 def _outcome_in(part: Path) -> Outcome:
     with np.load(part) as file:
         values = json.loads(bytes(file["outcome"]))
-    return Outcome(**{**values, "varying": tuple(values["varying"])})
+    return Outcome(**{**values, "varying": tuple(values["varying"]), "grid": tuple(values["grid"])})
 
 
 def _duplicates(x: np.ndarray) -> int:

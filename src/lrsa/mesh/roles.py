@@ -29,6 +29,8 @@ class RawCase:
     """(C,) VTK cell types."""
     times: np.ndarray | None = None
     """(T,)."""
+    grid: tuple[int, ...] | None = None
+    """Index shape of the points of a structured mesh, the slowest axis first."""
 
     @property
     def name(self) -> str:

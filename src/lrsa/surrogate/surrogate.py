@@ -21,6 +21,7 @@ from lrsa.errors import Failure, LrsaError
 from lrsa.mesh.derive import point_measures
 from lrsa.models.create import create_model
 from lrsa.models.operator import NeuralOperator
+from lrsa.models.pod import FittedModel
 from lrsa.objectives.protocols import Protocol, protocol
 from lrsa.pointset import PointSet
 from lrsa.streaming.stream import stream
@@ -201,6 +202,8 @@ class Surrogate(nn.Module):
                 raise LrsaError(
                     f"the surrogate was trained with {wanted} {what}{listed}, but {there} are given"
                 )
+        if isinstance(self.model, FittedModel):
+            self.model.check(normaliser.coordinates(x.to(normaliser.x_shift.device)))
 
 
 def finite(u: Tensor) -> Tensor:

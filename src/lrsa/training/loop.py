@@ -150,7 +150,9 @@ class Trainer:
     def _close_epoch(self, row: dict[str, float]) -> None:
         progress = self.progress
         progress.epoch += 1
-        if self.validation:
+        if self.validation and (
+            not progress.epoch % self.config.every or progress.epoch == self.config.epochs
+        ):
             errors = case_errors(
                 self.surrogate, self.protocol, self.validation, self.collate, self.config, self.device
             )
