@@ -43,7 +43,7 @@ def train(
         minutes: The time that the training may take; the number of its steps follows (default: as many epochs
             as the scale says).
         out: The run folder (default: runs/DATA-MODEL).
-        init: A run whose weights to start from.
+        init: A run whose weights to start from, or the name of a surrogate that comes with lrsa.
         device: cpu, cuda, ...
         threads: CPU threads (default: torch's choice).
         weights: Use the quadrature weights of the points, where the data has them; points of weight 0 only

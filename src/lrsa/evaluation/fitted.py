@@ -24,11 +24,12 @@ class FittedBaselines:
         self, cases: Sequence[PointSet], protocol: Protocol, target: Callable[[PointSet], np.ndarray]
     ) -> None:
         self.protocol, self.models = protocol, dict[str, PodRegression]()
+        mask = cases[0].u_mask  # that of all
         size = max(target(cases[0]).size, self._inputs(cases[0]).size)
         some = [cases[i] for i in range(min(len(cases), MOST_CASES, MOST_NUMBERS // size))]
         if len(some) < FEWEST:
             return
-        u = _rows([target(case) for case in some])
+        u = _rows([target(case) if mask is None else np.where(mask, target(case), 0) for case in some])
         self.u_scale, u = _scaled(u, target(cases[0]).shape[-1])
         g = torch.stack([_parameters(case) for case in some])
         if g.shape[1]:

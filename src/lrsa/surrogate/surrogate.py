@@ -28,6 +28,7 @@ from lrsa.streaming.stream import stream
 from lrsa.surrogate.precision import Precision, autocast
 from lrsa.surrogate.ranges import Ranges
 from lrsa.surrogate.record import Record
+from lrsa.surrogate.shipped import located
 
 Epoch = Literal["best", "last"]
 WHOLE = 65536
@@ -227,8 +228,11 @@ def streams(model: nn.Module) -> bool:
 
 
 def load(run: str | Path, epoch: Epoch = "best") -> Surrogate:
-    """The trained surrogate of a run folder: its best epoch (by validation), or the `last`."""
-    run = Path(run)
+    """The trained surrogate of a run folder: its best epoch (by validation), or the `last`.
+
+    Of those that come with the package the name is enough: `lrsa.load("darcy")`.
+    """
+    run = located(run)
     record = Record.load(run)
     path = run / ("model.safetensors" if epoch == "best" else "last.safetensors")
     if not path.exists():

@@ -11,6 +11,7 @@ import torch
 
 from lrsa.console import bar, console
 from lrsa.data.prepare import Collator
+from lrsa.data.store import is_path
 from lrsa.data.symmetry import Symmetry
 from lrsa.errors import LrsaError, nearest
 from lrsa.files import alone
@@ -22,6 +23,8 @@ from lrsa.objectives.protocols import protocol
 from lrsa.objectives.words import labels
 from lrsa.problems.catalogue import quantities_of
 from lrsa.problems.problem import Source
+from lrsa.surrogate.record import Record
+from lrsa.surrogate.shipped import located
 from lrsa.surrogate.surrogate import Surrogate, load
 from lrsa.training.assemble import surrogate_of, trainer_of
 from lrsa.training.checkpoint import Standing
@@ -61,7 +64,7 @@ def fit(
         scale: demo, cpu or paper, for a benchmark (default: cpu).
         recipe: ours, or paper as printed (default: ours, but at the scale paper).
         out: The run folder (default: runs/<data>-<model>).
-        init: A run whose weights to start from.
+        init: A run whose weights to start from, or the name of a surrogate that comes with the package.
         device: cpu, cuda, ...
         threads: CPU threads (default: torch's choice).
         options: Options of the model, such as width or rank.
@@ -108,10 +111,12 @@ def prepare(
     check_threads(threads)
     run = out or Path("runs") / f"{Path(data).stem}-{model}"
     check_new(run)
+    if init is not None and is_path(data):
+        options = {**_sizes_of(located(init), model), **options}
     config, survey, choice = configured(data, model, source, scale, recipe, options, train, matched)
     config = replace(
         config,
-        init=None if init is None else str(Path(init).resolve()),
+        init=None if init is None else str(located(init).resolve()),
         device=device,
         threads=threads,
         command=_command(),
@@ -171,6 +176,13 @@ def _check_first_step(surrogate: Surrogate, config: RunConfig) -> None:
     surrogate.train(config.train.chunk is not None)
     # With gradients: what is too large to train on is refused before there is a run.
     how.loss(surrogate, batch, case_loss(config.train, surrogate))
+
+
+def _sizes_of(run: Path, model: str) -> dict[str, Any]:
+    """The options of the model whose weights are taken over: others would not fit."""
+    earlier = Record.load(run)
+    known = model_options(model) if earlier.model == model else {}
+    return {name: value for name, value in earlier.options.items() if name in known}
 
 
 def _command() -> str:

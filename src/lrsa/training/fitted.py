@@ -65,7 +65,10 @@ def fit_at_once(
         inputs.append(surrogate.normalise(batch.x, batch.f, batch.context))
         # A target that is constant has no scale, and needs none.
         scale = torch.where(normaliser.u_scale > 0, normaliser.u_scale, 1.0)
-        targets.append((batch.u - normaliser.u_shift) / scale)
+        u = (batch.u - normaliser.u_shift) / scale
+        if batch.known is not None:
+            u = u.where(batch.known if u.ndim == 3 else batch.known[:, None], 0.0)
+        targets.append(u)
     times = None if cases[0].times is None else normaliser.time(_times(cases[0]))
     x = torch.cat([x for x, _, _ in inputs])
     f, g = _stacked([f for _, f, _ in inputs]), _stacked([context.globals for _, _, context in inputs])
