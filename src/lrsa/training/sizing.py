@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from lrsa.data.normalise import Normaliser
+from lrsa.errors import LrsaError
 from lrsa.training.assemble import trainer_of
 from lrsa.training.budget import ENOUGH, TIMED, WARM, Pace, duration
 from lrsa.training.choose import Level
@@ -20,10 +21,15 @@ def sized(run: Path, config: RunConfig, levels: Sequence[Level], normaliser: Nor
     chosen = config
     for options, train in levels:
         dearer = replace(config, options={**config.options, **options}, train=replace(config.train, **train))
-        if dearer != chosen and timed_run(run, dearer, normaliser).total >= ENOUGH:
-            chosen = dearer
-        elif dearer != chosen:
+        if dearer == chosen:
+            continue
+        try:
+            enough = timed_run(run, dearer, normaliser).allowed >= ENOUGH
+        except LrsaError:  # it does not go with what was typed, such as heads that do not divide the width
             break
+        if not enough:
+            break
+        chosen = dearer
     return chosen
 
 
@@ -47,11 +53,8 @@ class Timed:
     steps: int
     """Of an epoch."""
     seconds: float
-
-    @property
-    def total(self) -> int:
-        """Steps."""
-        return self.config.train.epochs * self.steps
+    allowed: int
+    """Steps for which there is time, whatever the epochs."""
 
     @property
     def words(self) -> str:
@@ -67,10 +70,11 @@ def timed_run(run: Path, config: RunConfig, normaliser: Normaliser) -> Timed:
     # Enough epochs for the steps that are measured, whatever the schedule will be.
     trial = trainer_of(run, replace(config, train=replace(config.train, epochs=WARM + TIMED)), normaliser)
     pace, train, steps = Pace.of(trial), config.train, trial.steps
+    within = train.epochs
     if train.minutes is not None:
         every = max(train.every, pace.every(trial.steps))
         within, steps = pace.within(train.minutes, trial.steps, every)
         cut = steps if steps < trial.steps else train.steps
         train = replace(train, epochs=min(train.epochs, within), steps=cut, every=every)
     seconds = pace.seconds(train.epochs, steps, train.every)
-    return Timed(replace(config, train=train), steps, seconds)
+    return Timed(replace(config, train=train), steps, seconds, within * steps)

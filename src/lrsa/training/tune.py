@@ -89,7 +89,10 @@ class Tuning:
         try:
             values = json.loads((out / FILE).read_text())
             candidates = [Candidate(**row) for row in values.pop("candidates")]
-            trials = [Trial(**{**row, "error": row["error"] or math.inf}) for row in values.pop("trials")]
+            trials = [
+                Trial(**{**row, "error": math.inf if row["error"] is None else row["error"]})
+                for row in values.pop("trials")
+            ]
             return Tuning(**values, candidates=candidates, trials=trials)
         except (OSError, ValueError, TypeError, KeyError) as error:
             raise LrsaError(f"{out / FILE} is damaged: remove it, and name another --out") from error
