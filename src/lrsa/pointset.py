@@ -1,7 +1,7 @@
 """The one sample type: coordinates, input features and target fields at the points of one case."""
 
 import math
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, fields, replace
 from typing import Any
 
@@ -18,6 +18,9 @@ IN_SPACE = {0: 0, 1: 1, 2: 3, 3: 5, 4: 10, 5: 14, 6: 13, 8: 12, 10: 24, 13: 27, 
 """Number of points -> VTK type, for `cell_types_of`."""
 ROUNDING = 1e-5
 """Of the extent, what rounding to single precision may move coordinates and times by."""
+FEW, SCATTERED = 20, 0.5
+"""Cases that tell whether points correspond; they do not where those of one number have more than this share
+of the variance of all places."""
 LOOKED_AT = 1000
 """Cells of four points of which most tell whether all are flat."""
 
@@ -225,6 +228,14 @@ def corresponding(cases: Iterable[PointSet]) -> bool:
         and all(_equal(getattr(case, k), getattr(first, k)) for k in ("cells", "u_mask", "f_mask"))
         for case in cases
     )
+
+
+def scattered(cases: Sequence[PointSet]) -> bool:
+    """Whether point i lies anywhere, where no cells and no grid say that it is the same in all cases."""
+    if cases[0].cells is not None or cases[0].grid is not None:
+        return False
+    x = np.stack([cases[i].x.astype(float) for i in range(min(len(cases), FEW))])
+    return bool(x.var(axis=0).mean(0).sum() > SCATTERED * x.reshape(-1, x.shape[-1]).var(axis=0).sum())
 
 
 def check_digits(values: np.ndarray, where: str, what: str) -> None:

@@ -165,3 +165,16 @@ def test_points_correspond_where_size_mesh_and_mask_are_the_same() -> None:
     assert not corresponding([one, static(1, 6, cells=cells[:, ::-1], u_mask=mask)])
     assert not corresponding([one, static(1, 6, cells=cells, u_mask=~mask)])
     assert not corresponding([static(0, 6), static(1, 7)])
+
+
+def test_points_that_lie_anywhere_are_not_fitted() -> None:
+    """Their number alone does not make them the same points; where they stay or a mesh joins them, they are."""
+    rng, cells = np.random.default_rng(0), np.array([[0, 1, 2]])
+    places = rng.random((30, 2))
+
+    def fitted(cases: list[PointSet]) -> bool:
+        return "POD regression" in NullBaselines(cases[:4], Static(), fixed=True).predictions(cases[4])
+
+    assert not fitted([static(i, 30) for i in range(5)])
+    assert fitted([static(i, 30, cells=cells) for i in range(5)])
+    assert fitted([static(i, 30, x=places + 0.01 * rng.random((30, 2))) for i in range(5)])

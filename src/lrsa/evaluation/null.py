@@ -17,7 +17,7 @@ from scipy.spatial import KDTree
 from lrsa.evaluation.fitted import POD, RADIAL, FittedBaselines
 from lrsa.objectives.metrics import relative_l2
 from lrsa.objectives.protocols import Protocol
-from lrsa.pointset import PointSet
+from lrsa.pointset import PointSet, scattered
 
 DESCRIPTOR = 4096
 """Numbers by which two cases of the same points are compared, at the most."""
@@ -45,7 +45,8 @@ class NullBaselines:
         deviation = table.std(0)
         self.shift, self.scale = table.mean(0), np.where(_varies(table), deviation, np.inf)
         self.tree = KDTree((table - self.shift) / self.scale)
-        self.fitted = FittedBaselines(cases, protocol, self._target) if fixed else None
+        fits = fixed and not scattered(cases)
+        self.fitted = FittedBaselines(cases, protocol, self._target) if fits else None
 
     def predictions(self, case: PointSet) -> dict[str, np.ndarray]:
         """The answer of each null baseline for one case, in the shape of its target."""

@@ -15,14 +15,11 @@ from lrsa.files import atomic
 from lrsa.machine import check_fits
 from lrsa.models.pod import FittedModel
 from lrsa.objectives.protocols import protocol
-from lrsa.pointset import PointSet, corresponding
+from lrsa.pointset import PointSet, corresponding, scattered
 from lrsa.surrogate.surrogate import Surrogate
 from lrsa.training.checkpoint import Standing, save_model
 from lrsa.training.config import RunConfig
 from lrsa.training.loop import case_errors
-
-SCATTERED = 0.5
-"""Share of the variance of all places that is that of single points from case to case."""
 
 
 def check_fit(config: RunConfig, cases: Sequence[PointSet]) -> None:
@@ -34,7 +31,7 @@ def check_fit(config: RunConfig, cases: Sequence[PointSet]) -> None:
         raise LrsaError(
             f"{who} gives whole fields, and those of {name} follow from frames before. Use --model lrsa"
         )
-    if not corresponding(cases) or _scattered(cases):
+    if not corresponding(cases) or scattered(cases):
         raise LrsaError(
             f"{who} needs cases of one mesh (points, cells and known targets), and those of {name} differ."
             " Use --model lrsa"
@@ -88,14 +85,6 @@ def fit_at_once(
         temporary.write_text(json.dumps(row) + "\n")
     standing.seconds = time.perf_counter() - started
     return standing
-
-
-def _scattered(cases: Sequence[PointSet]) -> bool:
-    """Whether point i lies anywhere, where no cells and no grid say that it is the same point."""
-    if cases[0].cells is not None or cases[0].grid is not None:
-        return False
-    x = np.stack([case.x.astype(float) for case in cases])
-    return bool(x.var(axis=0).mean(0).sum() > SCATTERED * x.reshape(-1, x.shape[-1]).var(axis=0).sum())
 
 
 def _stacked(parts: Sequence[Tensor | None]) -> Tensor | None:

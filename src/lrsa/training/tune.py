@@ -23,7 +23,7 @@ from lrsa.errors import Failure, LrsaError
 from lrsa.files import alone, atomic
 from lrsa.machine import check_device, check_threads
 from lrsa.models.registry import get, model_options
-from lrsa.pointset import corresponding
+from lrsa.pointset import corresponding, scattered
 from lrsa.training.budget import duration
 from lrsa.training.checkpoint import Standing
 from lrsa.training.choose import LONG, elongation
@@ -167,7 +167,7 @@ def candidates_for(data: Dataset) -> list[Candidate]:
         made.append(Candidate("fno in our backbone", "backbone-fno"))
     else:
         made.append(Candidate("linear-no in our backbone", "backbone-linear-no"))
-    if data.schema.protocol != "autoregressive" and corresponding(data[i] for i in range(len(data))):
+    if data.schema.protocol != "autoregressive" and corresponding(data) and not scattered(data):
         made.append(Candidate("pod-rbf", "pod-rbf"))
     return made
 
