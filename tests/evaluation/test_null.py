@@ -168,7 +168,7 @@ def test_points_correspond_where_size_mesh_and_mask_are_the_same() -> None:
 
 
 def test_points_that_lie_anywhere_are_not_fitted() -> None:
-    """Their number alone does not make them the same points; they are where they stay, or a mesh joins them."""
+    """Their number alone does not make them the same points; that they stay or have one mesh does."""
     rng, cells = np.random.default_rng(0), np.array([[0, 1, 2]])
     places = rng.random((30, 2))
 
