@@ -32,7 +32,9 @@ Regression = Literal["auto", "rbf", "ridge"]
 class Found(nn.Module):
     """Whose buffers are found in the data: a file says how large they are."""
 
-    def _load_from_state_dict(self, state_dict: Mapping[str, Tensor], prefix: str, *others: Any) -> None:
+    def _load_from_state_dict(  # pyright: ignore[reportIncompatibleMethodOverride]
+        self, state_dict: Mapping[str, Tensor], prefix: str, *others: Any
+    ) -> None:
         for name in list(self._buffers):
             if f"{prefix}{name}" in state_dict:
                 self._buffers[name] = torch.empty_like(state_dict[f"{prefix}{name}"])
