@@ -34,6 +34,8 @@ class Names:
     targets: tuple[str, ...] = ()
     globals: tuple[str, ...] = ()
     units: Mapping[str, str] = field(default_factory=dict)
+    up: str = ""
+    """The coordinate that points upwards in pictures; by default the third."""
 
 
 @dataclass(frozen=True)
@@ -71,6 +73,8 @@ class PointSet:
     """(N, c) bool, True where the input is known; None: everywhere. What f holds elsewhere means nothing."""
     iterations: np.ndarray | None = None
     """() how many of them a solver took to settle."""
+    residual: np.ndarray | None = None
+    """() the largest one of all equations at the end, where a solver iterates."""
     names: Names = field(default_factory=Names)
 
     def __post_init__(self) -> None:
@@ -92,6 +96,7 @@ class PointSet:
             "time": (),
             "redraws": (),
             "iterations": (),
+            "residual": (),
         }
         for name, shape in expected.items():
             value = getattr(self, name)
@@ -220,11 +225,18 @@ def _are_flat(x: np.ndarray, cells: np.ndarray) -> bool:
 
 
 def corresponding(cases: Iterable[PointSet]) -> bool:
-    """Whether point i of one case can stand for point i of every other: one size, mesh and mask."""
+    """Whether point i of one case can stand for point i of every other: one size, mesh and mask.
+
+    Points beside a mesh, in none of its cells, do so where they are at the same places.
+    """
     cases = iter(cases)
     first = next(cases)
+    beside = np.full(len(first), first.cells is not None)
+    if first.cells is not None:
+        beside[first.cells[first.cells >= 0]] = False
     return all(
         len(case) == len(first)
+        and np.array_equal(case.x[beside], first.x[beside])
         and all(_equal(getattr(case, k), getattr(first, k)) for k in ("cells", "u_mask", "f_mask"))
         for case in cases
     )

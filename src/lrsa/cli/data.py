@@ -31,6 +31,7 @@ def data_make(
     workers: int | None = None,
     seed: int = 0,
     fidelity: str = "default",
+    cluster: str | None = None,
 ) -> None:
     """Make the data of a benchmark by solving its equation; interrupted, it goes on where it was.
 
@@ -42,6 +43,7 @@ def data_make(
         workers: Processes (default: one for each core).
         seed: Of the whole set.
         fidelity: The resolution of the solver; `lrsa data list` shows the scales that use it.
+        cluster: Address of a Dask scheduler, whose workers make them instead of processes here.
     """
     from lrsa.console import bar, console
     from lrsa.problems.catalogue import get
@@ -63,6 +65,7 @@ def data_make(
             workers,
             out,
             report,
+            cluster,
         )
     console.print(f"{path}\nLook at it with `lrsa data show {path}`")
 

@@ -5,7 +5,7 @@ import sys
 from collections.abc import Callable, Iterable, Sequence
 from typing import NamedTuple
 
-from lrsa.cli import bench, data, predict, reproduce, runs, train, tune
+from lrsa.cli import bench, data, predict, reproduce, runs, serve, train, tune
 from lrsa.errors import LrsaError, nearest
 from lrsa.version import __version__
 
@@ -41,6 +41,7 @@ COMMANDS: dict[str, Command] = {
     ),
     "inspect": Command("RUN", "effective rank, maps of the latents, where the time goes", runs.inspect),
     "report": Command("RUN", "one HTML file with numbers and pictures", runs.report),
+    "serve": Command("RUN ...", "trained surrogates for other programs, over HTTP", serve.serve),
     "reproduce": Command("WHAT", "the tables and figures of the paper, made anew", reproduce.reproduce),
     "bench": Command("", "speed and memory of all models, as ratios in one run", bench.bench),
 }

@@ -1,9 +1,15 @@
 """`lrsa models`, `train` and `resume`."""
 
+from collections.abc import Callable
+from functools import partial
 from pathlib import Path
-from typing import Any, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
+from lrsa.cli.checking import at_least
 from lrsa.errors import LrsaError
+
+if TYPE_CHECKING:
+    from lrsa.parallel.ranks import Ranks
 
 
 def models() -> None:
@@ -27,6 +33,8 @@ def train(
     threads: int | None = None,
     weights: bool = True,
     matched: bool = False,
+    nproc: int = 1,
+    shard_points: int = 1,
     *,
     chosen: str,
     model: dict[str, Any],
@@ -49,15 +57,21 @@ def train(
         weights: Use the quadrature weights of the points, where the data has them; points of weight 0 only
             read then.
         matched: Choose the width that gives the model as many parameters as LRSA would have here.
+        nproc: Processes of this machine that train together, with the same result; for several machines use
+            `torchrun ... -m lrsa train`.
+        shard_points: Of them, how many share the points of a case, where it does not fit into one.
         chosen: The model.
         model: Its options.
         train: Options of the training.
     """
-    from lrsa.training.fit import prepare, train_run
+    from lrsa.parallel.ranks import joined, started
+    from lrsa.training.fit import made_before, prepare
 
+    _check_processes(nproc, shard_points)
     settings = train if weights else {**train, "weights": False}
     settings = settings if minutes is None else {**settings, "minutes": minutes}
-    run = prepare(
+    prepared = partial(
+        prepare,
         data,
         chosen,
         source=source,
@@ -70,19 +84,60 @@ def train(
         options=model,
         train=settings,
         matched=matched,
+        shard_points=shard_points,
     )
-    finish(run, train_run(run))
+    if nproc > 1 and not started():
+        _in_processes(prepared(), nproc, shard_points)
+        return
+    with joined(shard_points, device) as ranks:
+        _train_together(ranks, lambda: made_before(data, chosen, out) or prepared())
 
 
-def resume(run: Path, /) -> None:
+def resume(run: Path, /, nproc: int = 1, shard_points: int = 1) -> None:
     """Go on with an interrupted training; it ends as if it had never stopped.
 
     Args:
         run: The run folder.
+        nproc: Processes of this machine that train together; their number may differ from before.
+        shard_points: Of them, how many share the points of a case.
     """
+    from lrsa.parallel.ranks import joined, started
+    from lrsa.training.config import RunConfig
+
+    _check_processes(nproc, shard_points)
+    if nproc > 1 and not started():
+        _in_processes(run, nproc, shard_points)
+        return
+    with joined(shard_points, RunConfig.load(run).device) as ranks:
+        _train_together(ranks, lambda: run)
+
+
+def _train_together(ranks: "Ranks", named: Callable[[], Path]) -> None:
+    """Train the run that the first process names; it alone speaks, and evaluates in the end."""
+    from lrsa.console import console
+    from lrsa.parallel.launch import launched
     from lrsa.training.fit import train_run
 
-    finish(run, train_run(run))
+    console.quiet = not ranks.first
+    run = ranks.tell(named() if ranks.first else None)
+    standing = train_run(run, ranks)
+    if ranks.first and not launched():
+        finish(run, standing)
+
+
+def _check_processes(nproc: int, shard_points: int) -> None:
+    at_least(1, nproc=nproc, shard_points=shard_points)
+    if nproc > 1 and nproc % shard_points:
+        raise LrsaError(f"--shard-points {shard_points} does not divide --nproc {nproc}")
+
+
+def _in_processes(run: Path, nproc: int, shard_points: int) -> None:
+    """Let so many processes train the run, started again where one of them dies; then evaluate it here."""
+    from lrsa.parallel.launch import launch
+    from lrsa.training.checkpoint import STATE, load_standing
+
+    launch(nproc, ["resume", str(run), "--shard-points", str(shard_points)])
+    finish(run, load_standing(run / STATE))
 
 
 def call_train(words: list[str]) -> None:

@@ -67,9 +67,8 @@ class Schema:
     @staticmethod
     def from_json(text: str) -> "Schema":
         values = json.loads(text.encode())  # damaged letters are refused here, and not where they are shown
-        names = values.pop("names")
-        units = names.pop("units")
-        made = Schema(names=Names(**{k: tuple(v) for k, v in names.items()}, units=units), **values)
+        names = {k: tuple(v) if isinstance(v, list) else v for k, v in values.pop("names").items()}
+        made = Schema(names=Names(**names), **values)
         if not conforms(made, Schema):
             raise TypeError("an entry is of another type")
         made.to_json()  # what is nested too deep for Python is found here

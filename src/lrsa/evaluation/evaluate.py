@@ -12,6 +12,7 @@ from lrsa.data.store import Dataset, Selection
 from lrsa.errors import LrsaError
 from lrsa.evaluation.null import NullBaselines
 from lrsa.evaluation.outcome import CaseErrors, Evaluation, Sampling, point_range
+from lrsa.evaluation.subsets import predict_by_subsets, subset_size
 from lrsa.objectives.metrics import DEFINITIONS, field_metrics, mean_of, relative_l2
 from lrsa.objectives.named import Answer, Metric, metrics_of
 from lrsa.objectives.protocols import Protocol, protocol
@@ -44,10 +45,12 @@ def evaluate(
     nulls = None if "u" not in tests else _nulls(config, how, Selection(tests, range(count), strides[0]))
     text = config.train.metrics if metrics is None else metrics
     named = _named(config, surrogate, text, cases[0].strided(strides[0])) if "u" in tests else []
-    judge = _Judge(config, surrogate, how, nulls, strides, stride is not None, named)
+    size = subset_size(surrogate, config.train.points)
+    judge = _Judge(config, surrogate, how, nulls, strides, stride is not None, named, size)
     table = [judge.errors(cases[i], name, cases.label(i)) for i, name in enumerate(case_names(tests, count))]
     found = {str(metric.word): metric.overall([row.metrics for row in table]) for metric in named}
-    return replace(_summary(config, data, epoch, tests, strides, table), metrics=found)
+    subsets = size if size is not None and size < max(row.points for row in table) else None
+    return replace(_summary(config, data, epoch, tests, strides, table), metrics=found, subsets=subsets)
 
 
 def case_names(cases: Dataset, count: int) -> list[str]:
@@ -80,6 +83,7 @@ class _Judge:
     strides: tuple[int, ...]
     samplings: bool
     named: Sequence[Metric]
+    subsets: int | None
 
     def errors(self, whole: PointSet, name: str, label: str) -> CaseErrors:
         whole.check_finite(label)
@@ -119,7 +123,9 @@ class _Judge:
             yield stride, (len(part), error, relative_l2(ours, theirs))
 
     def _predict(self, case: PointSet) -> np.ndarray:
-        return self.surrogate.predict(case)
+        if self.subsets is None or self.subsets >= len(case):
+            return self.surrogate.predict(case)
+        return predict_by_subsets(self.surrogate, case, self.subsets)
 
 
 def parse_strides(text: str | None) -> tuple[int, ...] | None:

@@ -67,6 +67,13 @@ class Evaluation:
     """At every stride that was asked for."""
     metrics: dict[str, float] = field(default_factory=dict)
     """Those that the problem or the user named, over all cases."""
+    subsets: int | None = None
+    """Points of the random subsets over which predictions are averaged; None: of all points at once."""
+
+    @property
+    def sampled(self) -> str:
+        """How the points were asked for, to be put behind their number."""
+        return "" if self.subsets is None else f" (means over random subsets of {self.subsets})"
 
     def worst(self, count: int) -> list[CaseErrors]:
         """The cases of the largest relative L2, worst first."""

@@ -14,7 +14,16 @@ from matplotlib.figure import Figure
 from matplotlib.ticker import LogLocator, MaxNLocator, NullLocator
 
 from lrsa.pointset import PointSet
-from lrsa.report.pictures import ERROR, FIELD, Picture, draw_pictures, moves, picture_of, placed
+from lrsa.report.pictures import (
+    ERROR,
+    FIELD,
+    Picture,
+    draw_pictures,
+    moves,
+    picture_of,
+    placed,
+    shown_points,
+)
 
 INK, SOFT, ACCENT, WARM = "#1c2530", "#5d6b7a", "#1f6f8b", "#c4622d"
 GREYS = (("#7b8794", "--"), ("#7b8794", ":"), ("#7b8794", "-."))
@@ -86,18 +95,20 @@ def draw_samples(path: Path, cases: Sequence[PointSet]) -> None:
 
 
 def sample_pictures(case: PointSet) -> dict[str, Picture]:
-    """What a case looks like: its first input and first target, the last of moving points; or its points."""
+    """What a case looks like: its first input and its first target that vary where it is drawn, the last
+    target of moving points; or its points."""
     names, made = case.names, {}
-    channel = -1 if moves(names) else 0
+    channel = -1 if moves(names) else _varying(case, case.u)
     target = names.targets[channel] if names.targets else "target"
     if case.f is not None and case.f.shape[1]:
-        made[names.inputs[0] if names.inputs else "input"] = _first_input(case, case.f[:, 0])
+        chosen = _varying(case, case.f)
+        made[names.inputs[chosen] if names.inputs else "input"] = _input(case, chosen)
     elif case.u is not None and case.u.ndim == 3:
         made[f"{target}, first frame"] = picture_of(case, case.u[0, :, channel])
     if case.u is not None:
         u = case.u[-1] if case.u.ndim == 3 else case.u
         made[target if case.u.ndim == 2 else f"{target}, last frame"] = picture_of(
-            placed(case, u), u[:, channel]
+            placed(case, u), u[:, channel], channel
         )
     return made or {"points": _whole(case, case.x[:, -1])}
 
@@ -162,9 +173,19 @@ def draw_samplings(path: Path, points: Sequence[float], series: Mapping[str, Seq
         _finish(axes)
 
 
-def _first_input(case: PointSet, values: np.ndarray) -> Picture:
+def _varying(case: PointSet, values: np.ndarray | None) -> int:
+    """The first channel of (..., N, c) that is not constant where it is drawn, or else the first."""
+    if values is None or not values.shape[-1]:
+        return 0
+    drawn = values.reshape(-1, *values.shape[-2:])[-1][shown_points(case)]
+    return int(np.argmax(np.ptp(drawn, axis=0) > 0)) if len(drawn) else 0
+
+
+def _input(case: PointSet, channel: int) -> Picture:
     """Only the points at which it is known, of which there may be few."""
-    known = np.arange(len(case)) if case.f_mask is None else np.flatnonzero(case.f_mask[:, 0])
+    assert case.f is not None
+    values = case.f[:, channel]
+    known = np.arange(len(case)) if case.f_mask is None else np.flatnonzero(case.f_mask[:, channel])
     return _whole(case, values) if len(known) in (0, len(case)) else _whole(case.subset(known), values[known])
 
 

@@ -71,7 +71,7 @@ def draw_pictures(pictures: Sequence[Picture]) -> list[np.ndarray]:
 def draw_field(axes: Axes, picture: Picture) -> Any:
     """On the grid of the case, its triangles, or as dots; points in space are projected."""
     case, values = picture.case, picture.values
-    x = case.x[:, seen_axes(case.x)]
+    x = upright(case)[:, seen_axes(upright(case))]
     options: dict[str, Any] = {"cmap": picture.cmap, "vmin": picture.low, "vmax": picture.high}
     known = np.ones(len(x), bool) if picture.known is None else picture.known
     if x.shape[1] == 1:
@@ -149,9 +149,27 @@ def _surface(picture: Picture) -> Surface | None:
     if picture.known is not None:
         values = np.where(picture.known, values, np.nan)
     used, triangles = np.unique(chosen, return_inverse=True)
-    return Surface(
-        case.x[used], triangles.reshape(-1, 3), values[used], picture.cmap, picture.low, picture.high
-    )
+    x = upright(case)[used]
+    return Surface(x, triangles.reshape(-1, 3), values[used], picture.cmap, picture.low, picture.high)
+
+
+def upright(case: PointSet) -> np.ndarray:
+    """(N, p) the points turned so that the coordinate that points upwards is the last one.
+
+    The other two are turned by half a turn: bodies are seen from where their coordinates begin.
+    """
+    coords = case.names.coords
+    if case.x.shape[1] != 3 or case.names.up not in coords:
+        return case.x
+    return np.roll(case.x, 2 - coords.index(case.names.up), axis=1) * [-1, -1, 1]
+
+
+def shown_points(case: PointSet) -> np.ndarray:
+    """The numbers of the points that a picture of a case shows: of its cells, or of its surface, or all."""
+    if case.cells is not None and len(case.cells):
+        used = np.unique(case.cells)
+        return used[used >= 0]
+    return _visible(case, np.ones(len(case), bool))
 
 
 def _inside(triangles: np.ndarray, mask: np.ndarray | None) -> np.ndarray:

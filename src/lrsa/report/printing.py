@@ -20,7 +20,7 @@ PAPER = "the paper's LRSA, official data, paper scale"
 
 def print_evaluation(run: Path, evaluation: Evaluation) -> None:
     """The headline beside the null baselines, then per field, the worst cases, other samplings."""
-    about = f"{evaluation.cases} test cases of {evaluation.points} points"
+    about = f"{evaluation.cases} test cases of {evaluation.points} points{evaluation.sampled}"
     console.print(f"{run}: {about}, {evaluation.data} ({evaluation.source})")
     config = RunConfig.load(run)
     for table in tables(config, evaluation):

@@ -8,6 +8,7 @@ from torch import Tensor, nn
 from lrsa.context import Context
 from lrsa.errors import LrsaError
 from lrsa.models.operator import NeuralOperator, State
+from lrsa.models.template import Others
 from lrsa.streaming.chunks import Chunked, cut
 from lrsa.streaming.gradient import apply_chunked, inputs_of
 from lrsa.streaming.walk import Chunk, Walk
@@ -22,6 +23,7 @@ def stream(
     f: Tensor | None = None,
     context: Context | None = None,
     chunk: int = CHUNK,
+    others: Others | None = None,
 ) -> Tensor:
     """`model(x, f, context)`, computed chunk by chunk.
 
@@ -39,12 +41,19 @@ def stream(
         f: (B, N, c) features, or None.
         context: Mask, weights, time, ... of the whole point set.
         chunk: Points at a time.
+        others: Processes that hold the rest of the points of every sample, each of which calls this with its
+            own. The result is that of the whole sample, at the points of this one.
     """
-    operator, chunks = check_streams(model), cut(x, f, context, chunk)
+    operator, chunks = check_streams(model), cut(x, f, context, chunk, others)
     if torch.is_grad_enabled() and any(t.requires_grad for t in inputs_of(operator, chunks)):
-        return apply_chunked(operator, chunks)
+        return apply_chunked(operator, chunks, others)
     with torch.no_grad():
-        return way(operator, chunks).run()
+        return way(operator, chunks, others).run()
+
+
+def share(model: nn.Module, x: Tensor, f: Tensor | None, context: Context | None, others: Others) -> Tensor:
+    """`stream` in one chunk, which keeps all activations for the backward pass, as `model(x, f)` does."""
+    return Walk(check_streams(model), cut(x, f, context, max(x.shape[1], 1), others), others).run()
 
 
 @torch.no_grad()
@@ -59,9 +68,9 @@ def encode_streamed(
     return way(check_streams(model), cut(x, f, context, chunk)).encode()
 
 
-def way(model: NeuralOperator, chunks: Sequence[Chunk]) -> Walk:
+def way(model: NeuralOperator, chunks: Sequence[Chunk], others: Others | None = None) -> Walk:
     """How points meet that need no gradients: at once where one chunk holds them all, else by chunks."""
-    return Walk(model, chunks) if len(chunks) == 1 else Chunked(model, chunks)
+    return (Walk if len(chunks) == 1 else Chunked)(model, chunks, others)
 
 
 def check_streams(model: nn.Module) -> NeuralOperator:

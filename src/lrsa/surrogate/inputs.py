@@ -1,6 +1,6 @@
 """The user's files as cases of a run: arrays in the roles of the training data."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -11,7 +11,7 @@ from lrsa.errors import LrsaError
 from lrsa.mesh.arrays import case_of, read_npz
 from lrsa.mesh.building import build_case, check_case, components, field_of
 from lrsa.mesh.finding import case_names, labels_of
-from lrsa.mesh.reading import open_mesh, read_raw_safely, times_of
+from lrsa.mesh.reading import open_mesh, read_raw, read_raw_safely, times_of
 from lrsa.mesh.roles import RawCase
 from lrsa.mesh.tables import TABLES, Parameters, hdf5_part, read_globals
 from lrsa.mesh.writing import is_table
@@ -21,6 +21,9 @@ from lrsa.surrogate.surrogate import Surrogate
 
 FLAT = 1e-5
 """A mesh is flat along an axis on which it extends less than this share of its longest side."""
+
+Elsewhere = Callable[[Callable[[Path], Any], Path], Any]
+"""(function, path) -> what the function says of the path."""
 
 
 @dataclass(frozen=True)
@@ -41,7 +44,18 @@ class Loaded:
 
 
 class Inputs:
-    """Reads files as the training data was read."""
+    """Reads files as the training data was read.
+
+    Args:
+        run: What errors call the run.
+        surrogate: The trained surrogate.
+        paths: All files that will be read.
+        inputs: The arrays that are the inputs, in the order of training (default: the same).
+        globals_table: The table of per-case parameters, where the run was trained with some.
+        times: Of a time-conditioned run, the times to predict (default: those of the file).
+        parameters: (g,) those of every file, instead of a table.
+        elsewhere: Calls a function on a path in another process. With it, this one opens no file itself.
+    """
 
     def __init__(
         self,
@@ -51,8 +65,11 @@ class Inputs:
         inputs: Sequence[str] = (),
         globals_table: Path | None = None,
         times: Sequence[float] = (),
+        parameters: np.ndarray | None = None,
+        elsewhere: Elsewhere | None = None,
     ) -> None:
         self.run, self.surrogate, self.inputs = run, surrogate, inputs
+        self.given, self.elsewhere = parameters, elsewhere
         self.roles, self.imported = roles_of(surrogate, inputs, run)
         self.conditioned = surrogate.schema.protocol == "time-conditioned"
         self.times = np.array(times, np.float32)
@@ -137,7 +154,7 @@ class Inputs:
     def _load(self, path: Path) -> Loaded:
         if path.suffix.lower() == ".npz" and not self.imported:
             return self._load_npz(path)
-        raw = read_raw_safely(path)
+        raw = read_raw_safely(path) if self.elsewhere is None else self.elsewhere(read_raw, path)
         if raw.times is not None and not self.conditioned:
             raise LrsaError(
                 f"{path} has {len(raw.times)} times, and {self.run} knows no time: give it one of them"
@@ -151,8 +168,12 @@ class Inputs:
         }
         times = raw.times
         if times is None and self.conditioned and not is_table(hdf5_part(path)[0]):
-            times = np.array(times_of(path)) if times_of(path) else None
+            found = self._read(times_of, path)
+            times = np.array(found) if found else None
         return Loaded(path, case, truth, times)
+
+    def _read(self, read: Callable[[Path], Any], path: Path) -> Any:
+        return read(path) if self.elsewhere is None else self.elsewhere(read, path)
 
     def _check_components(self, raw: RawCase) -> None:
         data = {**raw.cell_data, **raw.point_data} if self.roles.location == "point" else raw.cell_data
@@ -169,7 +190,9 @@ class Inputs:
 
     def _load_npz(self, path: Path) -> Loaded:
         """NPZ for a run whose data was not imported from files: x, and the features by name."""
-        arrays = read_npz(path)
+        arrays = self._read(read_npz, path)
+        if self.given is not None:
+            arrays["globals"] = self.given
         features = self.surrogate.normaliser.f_shift.shape[-1]
         case = case_of(path, arrays, self.surrogate.schema.names, features, self.inputs, str(self.run))
         there = [name for name in self.roles.targets if np.size(arrays.get(name, ())) == len(case)]
@@ -233,7 +256,7 @@ class Inputs:
 
     def _table(self, path: Path | None) -> Parameters | None:
         if path is None:
-            if self.imported and self.roles.globals:
+            if self.imported and self.roles.globals and self.given is None:
                 names = ", ".join(self.roles.globals)
                 raise LrsaError(
                     f"{self.run} was trained with {names} for every case: give them with --globals TABLE"
@@ -248,7 +271,7 @@ class Inputs:
 
     def _parameters_of(self, path: Path) -> np.ndarray | None:
         if self.parameters is None:
-            return None
+            return self.given
         row = self.parameters.of(labels_of(path, self.names[path]))
         if row is None:
             some = ", ".join(list(self.parameters.rows)[:5])

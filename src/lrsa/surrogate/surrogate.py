@@ -22,9 +22,10 @@ from lrsa.mesh.derive import point_measures
 from lrsa.models.create import create_model
 from lrsa.models.operator import NeuralOperator
 from lrsa.models.pod import FittedModel
+from lrsa.models.template import Others
 from lrsa.objectives.protocols import Protocol, protocol
 from lrsa.pointset import PointSet
-from lrsa.streaming.stream import stream
+from lrsa.streaming.stream import share, stream
 from lrsa.surrogate.precision import Precision, autocast
 from lrsa.surrogate.ranges import Ranges
 from lrsa.surrogate.record import Record
@@ -60,6 +61,8 @@ class Surrogate(nn.Module):
         """Those of the training cases, where they are known."""
         self.chunk: int | None = None
         """Points at a time in training; None: all."""
+        self.others: Others | None = None
+        """Processes that hold the rest of the points of every case."""
 
     @property
     def protocol(self) -> Protocol:
@@ -69,8 +72,14 @@ class Surrogate(nn.Module):
     def forward(self, x: Tensor, f: Tensor | None = None, context: Context | None = None) -> Tensor:
         """x (B, N, p), f (B, N, c) -> u (B, N, o), in physical units."""
         inputs = self.normalise(x, f, context or Context())
-        u = self.model(*inputs) if self.chunk is None else stream(self.model, *inputs, self.chunk)
-        return self.normaliser.targets(u, f)
+        return self.normaliser.targets(self._walk(*inputs), f)
+
+    def _walk(self, x: Tensor, f: Tensor | None, context: Context) -> Tensor:
+        if self.chunk is not None:
+            return stream(self.model, x, f, context, self.chunk, self.others)
+        if self.others is not None:
+            return share(self.model, x, f, context, self.others)
+        return self.model(x, f, context)
 
     def normalise(
         self, x: Tensor, f: Tensor | None, context: Context

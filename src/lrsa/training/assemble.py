@@ -13,6 +13,8 @@ from lrsa.errors import LrsaError
 from lrsa.models.create import create_model
 from lrsa.models.pod import FittedModel
 from lrsa.objectives.protocols import protocol
+from lrsa.parallel.ranks import Ranks
+from lrsa.streaming.stream import check_streams
 from lrsa.surrogate.surrogate import Surrogate, load
 from lrsa.training.config import RunConfig
 from lrsa.training.fitted import check_fit
@@ -21,14 +23,18 @@ from lrsa.training.repeated_layers import compile_blocks, recompute_blocks, repe
 from lrsa.training.survey import normaliser_of, split_cases
 
 
-def trainer_of(run: Path, config: RunConfig, normaliser: Normaliser | None = None) -> Trainer:
-    """The trainer of a run, before its first step."""
+def trainer_of(
+    run: Path, config: RunConfig, normaliser: Normaliser | None = None, ranks: Ranks | None = None
+) -> Trainer:
+    """The trainer of a run, before its first step; of one process of several, where there are ranks."""
     surrogate = surrogate_of(config, normaliser or normaliser_of(run, config))
     if config.train.recompute:
         recompute_blocks(surrogate.model)
     if config.train.compile:
         compile_blocks(surrogate.model)
     training, validation = split_cases(config)
+    if ranks is not None and ranks.shared is not None:
+        check_shared(surrogate.model, config)
     return Trainer(
         run,
         config.train,
@@ -38,6 +44,7 @@ def trainer_of(run: Path, config: RunConfig, normaliser: Normaliser | None = Non
         validation,
         Collator.of(surrogate.model, config.train.weights, surrogate.normaliser),
         config.device,
+        ranks,
     )
 
 
@@ -72,10 +79,20 @@ def _check_data(model: nn.Module, config: RunConfig, cases: Selection) -> None:
     if needs.time and config.schema.protocol != "time-conditioned":
         who = f'the model "{config.model}" needs a time'
         raise LrsaError(f"{who}, and {config.schema.name} has none. Use --model.time False")
-    if config.train.points is not None and (needs.grid or needs.geometry or needs.sensors):
+    if config.train.points is not None and (needs.grid or needs.geometry or needs.sensors or needs.domains):
         raise LrsaError(f'"{config.model}" needs all points of a case. Use --train.points None')
     for name in ("recompute", "compile"):
         if getattr(config.train, name) and config.train.chunk is not None:
             raise LrsaError(f"--train.{name} does nothing in chunks of points. Leave it or --train.chunk out")
         if getattr(config.train, name) and not repeated(model):
             raise LrsaError(f'"{config.model}" has no repeated layers for --train.{name}. Leave it out')
+
+
+def check_shared(model: nn.Module, config: RunConfig) -> None:
+    """Refuse what needs all points of a case in one process."""
+    if config.train.gradient_weight:
+        raise LrsaError("the gradient term needs the whole grid. Set --train.gradient-weight 0")
+    try:
+        check_streams(model)
+    except LrsaError as error:
+        raise LrsaError(f'the points of a case cannot be shared with "{config.model}": {error}') from error

@@ -162,4 +162,4 @@ def _needs_all_points(model: str) -> bool:
     """Whether the model, by its own options, cannot do with some of the points."""
     made = create_model(model, coord_dim=2, in_features=1, out_features=1)
     needs = needs_of(made)
-    return bool(needs.grid or needs.geometry or needs.sensors)
+    return bool(needs.grid or needs.geometry or needs.sensors or needs.domains)

@@ -1,8 +1,10 @@
 """From data to a trained surrogate: what `lrsa train` and `lrsa.fit` both do."""
 
+import os
 import shlex
 import sys
 from collections.abc import Mapping
+from contextlib import nullcontext
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -21,12 +23,13 @@ from lrsa.models.registry import get, model_options
 from lrsa.objectives.named import metrics_of
 from lrsa.objectives.protocols import protocol
 from lrsa.objectives.words import labels
+from lrsa.parallel.ranks import Ranks
 from lrsa.problems.catalogue import quantities_of
 from lrsa.problems.problem import Source
 from lrsa.surrogate.record import Record
 from lrsa.surrogate.shipped import located
 from lrsa.surrogate.surrogate import Surrogate, load
-from lrsa.training.assemble import surrogate_of, trainer_of
+from lrsa.training.assemble import check_shared, surrogate_of, trainer_of
 from lrsa.training.checkpoint import Standing
 from lrsa.training.config import RunConfig, TrainConfig, check_new, option_names, versions
 from lrsa.training.configure import configured
@@ -103,13 +106,17 @@ def prepare(
     options: Mapping[str, Any],
     train: Mapping[str, Any],
     matched: bool = False,
+    shard_points: int = 1,
 ) -> Path:
-    """Make the data if need be, settle every choice, and write the configuration of the run."""
+    """Make the data if need be, settle every choice, and write the configuration of the run.
+
+    `shard_points` processes are to share the points of a case: refused is what cannot be shared.
+    """
     _check_names(train, option_names(TrainConfig), "training")
     _check_names(options, model_options(model), f'the model "{model}"')
     check_device(device)
     check_threads(threads)
-    run = out or Path("runs") / f"{Path(data).stem}-{model}"
+    run = out or default_run(data, model)
     check_new(run)
     if init is not None and is_path(data):
         options = {**_sizes_of(located(init), model), **options}
@@ -123,6 +130,8 @@ def prepare(
         versions=versions(),
     )
     surrogate = surrogate_of(config, survey.normaliser)
+    if shard_points > 1:
+        check_shared(surrogate.model, config)
     if isinstance(surrogate.model, FittedModel):
         config, estimate = replace(config, train=replace(config.train, epochs=1)), "It is fitted at once"
     else:
@@ -142,18 +151,33 @@ def prepare(
     return run
 
 
-def train_run(run: Path) -> Standing:
-    """Train the run of this folder, or go on with it; no other process may at the same time."""
+def default_run(data: str, model: str) -> Path:
+    """The folder of a run that is not given one."""
+    return Path("runs") / f"{Path(data).stem}-{model}"
+
+
+def made_before(data: str, model: str, out: Path | None) -> Path | None:
+    """The run that this very process had made before torchrun started it again."""
+    run = out or default_run(data, model)
+    again = int(os.environ.get("TORCHELASTIC_RESTART_COUNT", "0")) > 0
+    return run if again and (run / "config.json").exists() else None
+
+
+def train_run(run: Path, ranks: Ranks | None = None) -> Standing:
+    """Train the run of this folder, or go on with it; no other process may at the same time but its ranks."""
     config = RunConfig.load(run)
     check_device(config.device)
     if config.threads:
         torch.set_num_threads(config.threads)
-    with alone(run.resolve()), bar(f"Training {config.model} on {config.schema.name}") as report:
+    mine = alone(run.resolve()) if ranks is None or ranks.first else nullcontext()
+    with mine, bar(f"Training {config.model} on {config.schema.name}") as report:
         if get(config.model).family == "fitted":
+            if ranks is not None and ranks.everyone is not None and ranks.everyone.size > 1:
+                raise LrsaError(f'"{config.model}" is fitted at once, by one process. Leave out --nproc')
             report(0, 1, "fitted at once")
             surrogate = surrogate_of(config, normaliser_of(run, config))
             return fit_at_once(run, config, surrogate, *split_cases(config))
-        return trainer_of(run, config).train(report)
+        return trainer_of(run, config, ranks=ranks).train(report)
 
 
 def _check_first_step(surrogate: Surrogate, config: RunConfig) -> None:
