@@ -1,5 +1,6 @@
 """The commands of the tutorial, as they stand there, on fewer cases: VTU folder to predicted VTU."""
 
+import json
 import os
 import re
 import shlex
@@ -8,15 +9,19 @@ import sys
 from pathlib import Path
 
 import numpy as np
+import pytest
 import pyvista
+
+from lrsa.data.store import Dataset
 
 ROOT = Path(__file__).parent.parent
 SMALLER = {
     1: {"--cases 300": "--cases 12", "--train.epochs 60": "--train.epochs 2"},
     2: {"--cases 400": "--cases 12", "--train.epochs 40": "--train.epochs 1"},
+    3: {"--minutes 30": "--minutes 0.05", "--cases 60": "--cases 16"},
 }
-PART = "\n# Part II"
-"""Where the second part begins."""
+PART = "\n# Part"
+"""Where the second part begins, and the third."""
 
 
 def commands(part: int = 1) -> list[list[str]]:
@@ -42,12 +47,10 @@ def run(words: list[str], folder: Path) -> None:
 
 
 def test_from_a_folder_of_meshes_to_meshes_with_predictions(tmp_path: Path):
-    assert [words[:2] for words in commands()][-3:] == [
-        ["lrsa", "data"],
-        ["lrsa", "train"],
-        ["lrsa", "predict"],
-    ]
-    for words in commands():
+    first, second = commands()[:5], commands()[5:]
+    assert [words[1] for words in first if words[0] == "lrsa"] == ["data", "train", "predict"]
+    assert [words[1] for words in second if words[0] == "lrsa"] == ["tune", "data", "train"]
+    for words in first:
         run(words, tmp_path)
     assert (tmp_path / "runs" / "plates" / "report.html").exists()
     for i in range(4):
@@ -73,3 +76,21 @@ def test_from_airfoils_to_their_lift_with_an_interval(tmp_path: Path):
     report = (tmp_path / "runs" / "airfoils" / "report.html").read_text()
     assert "Quantities and intervals" in report
     assert "cp over x" in report
+
+
+def test_one_mesh_and_two_numbers_are_interpolated(tmp_path: Path) -> None:
+    for words in commands(3)[1:]:
+        run(words, tmp_path)
+    found = json.loads((tmp_path / "runs" / "fins" / "evaluation.json").read_text())
+    assert found["relative_l2"] < 0.05 * found["nulls"]["mean field"]
+    assert Dataset(tmp_path / "fins.h5", "train").grid == (11, 41)
+
+
+@pytest.mark.slow
+def test_several_models_on_a_budget(tmp_path: Path) -> None:
+    """Nine candidates: a minute, however few their steps are."""
+    for words in [*commands()[:1], *commands()[2:3], *commands(3)[:1]]:
+        run(words, tmp_path)
+    kept = json.loads((tmp_path / "runs" / "tuned" / "tune.json").read_text())
+    assert len(kept["trials"]) > len(kept["candidates"])
+    assert (tmp_path / "runs" / "tuned" / "report.html").exists()

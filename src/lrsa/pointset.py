@@ -1,7 +1,7 @@
 """The one sample type: coordinates, input features and target fields at the points of one case."""
 
 import math
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, fields, replace
 from typing import Any
 
@@ -18,6 +18,9 @@ IN_SPACE = {0: 0, 1: 1, 2: 3, 3: 5, 4: 10, 5: 14, 6: 13, 8: 12, 10: 24, 13: 27, 
 """Number of points -> VTK type, for `cell_types_of`."""
 ROUNDING = 1e-5
 """Of the extent, what rounding to single precision may move coordinates and times by."""
+FEW, SCATTERED = 20, 0.5
+"""Cases that tell whether points correspond; they do not where those of one number have more than this share
+of the variance of all places."""
 LOOKED_AT = 1000
 """Cells of four points of which most tell whether all are flat."""
 
@@ -246,6 +249,32 @@ def _are_flat(x: np.ndarray, cells: np.ndarray) -> bool:
     return bool(np.median(np.abs(np.linalg.det(edges)) / np.maximum(longest, 1e-300) ** 3) < FLAT)
 
 
+def corresponding(cases: Iterable[PointSet]) -> bool:
+    """Whether point i of one case can stand for point i of every other: one size, mesh and mask.
+
+    Points beside a mesh, in none of its cells, do so where they are at the same places.
+    """
+    cases = iter(cases)
+    first = next(cases)
+    beside = np.full(len(first), first.cells is not None)
+    if first.cells is not None:
+        beside[first.cells[first.cells >= 0]] = False
+    return all(
+        len(case) == len(first)
+        and np.array_equal(case.x[beside], first.x[beside])
+        and all(_equal(getattr(case, k), getattr(first, k)) for k in ("cells", "u_mask", "f_mask"))
+        for case in cases
+    )
+
+
+def scattered(cases: Sequence[PointSet]) -> bool:
+    """Whether point i lies anywhere, where no cells and no grid say that it is the same in all cases."""
+    if cases[0].cells is not None or cases[0].grid is not None:
+        return False
+    x = np.stack([cases[i].x.astype(float) for i in range(min(len(cases), FEW))])
+    return bool(x.var(axis=0).mean(0).sum() > SCATTERED * x.reshape(-1, x.shape[-1]).var(axis=0).sum())
+
+
 def check_digits(values: np.ndarray, where: str, what: str) -> None:
     """Refuse (N, p) coordinates or (T,) times that single precision moves by too much of their extent.
 
@@ -266,6 +295,10 @@ def check_digits(values: np.ndarray, where: str, what: str) -> None:
             f"{where} has {what} too far from 0: single precision moves them by {share:.1g} of their extent."
             f" Subtract the same origin from all cases, e.g. {', '.join(f'{v:g}' for v in columns.min(0))}"
         )
+
+
+def _equal(a: np.ndarray | None, b: np.ndarray | None) -> bool:
+    return a is b or (a is not None and b is not None and np.array_equal(a, b))
 
 
 def _finite(value: np.ndarray) -> np.ndarray:

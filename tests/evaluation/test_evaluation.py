@@ -17,11 +17,11 @@ from lrsa.data.store import Dataset, Schema
 from lrsa.data.writing import write_dataset
 from lrsa.errors import LrsaError
 from lrsa.evaluation.evaluate import evaluate, parse_strides
-from lrsa.evaluation.null import NullBaselines, corresponding
+from lrsa.evaluation.null import NullBaselines
 from lrsa.models import registry
 from lrsa.objectives.metrics import DEFINITIONS
 from lrsa.objectives.protocols import Static
-from lrsa.pointset import Names, PointSet
+from lrsa.pointset import Names, PointSet, corresponding
 from lrsa.report.printing import print_evaluation, tables
 from lrsa.training.config import RunConfig
 
@@ -148,7 +148,7 @@ def test_linear_regression_of_ragged_cases_gives_their_mean_level(run: Path) -> 
 
 
 def test_no_regression_without_parameters(grid_run: Path) -> None:
-    assert evaluate(grid_run).nulls.keys() == {"mean field", "nearest case"}
+    assert evaluate(grid_run).nulls.keys() == {"mean field", "nearest case", "POD regression"}
 
 
 def test_meshes_of_one_size_correspond_only_if_they_are_one_mesh() -> None:

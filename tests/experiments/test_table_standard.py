@@ -20,8 +20,7 @@ from lrsa.experiments.running import chosen, pending
 from lrsa.experiments.study import Study
 from lrsa.experiments.table_standard import STANDARD, TABLE_STANDARD
 from lrsa.files import alone
-from lrsa.models.listing import list_models
-from lrsa.models.registry import get
+from lrsa.models.registry import get, networks
 from lrsa.problems.catalogue import CATALOGUE
 
 pytest_plugins = ["small_runs", "small_catalogue"]
@@ -36,7 +35,7 @@ def inapplicable(benchmark: str) -> set[str]:
     """The models that do not take the data of a benchmark."""
     models = {"norm"} if benchmark in NO_FEATURES else set()
     if benchmark == "elasticity":  # has no grid
-        models |= {name for name in list_models() if "points" not in get(name).data} - PROJECTED
+        models |= {name for name in networks() if "points" not in get(name).data} - PROJECTED
     return models
 
 
@@ -49,13 +48,13 @@ def test_every_benchmark_has_a_small_form() -> None:
     "benchmark", [name if name in FAST else pytest.param(name, marks=pytest.mark.slow) for name in SMALL]
 )
 def test_every_model_trains_on_every_benchmark_it_accepts(benchmark: str, home: Path) -> None:
-    only = ",".join(f"{model}:{benchmark}" for model in list_models())
+    only = ",".join(f"{model}:{benchmark}" for model in networks())
     words = ["reproduce", "table-standard", "--scale", "demo", "--only", only, "--out", "out"]
     assert main(words) == 0
     study = Study("demo")
-    found = {m: recorded(study.job(m, benchmark), home / CELLS) for m in list_models()}
+    found = {m: recorded(study.job(m, benchmark), home / CELLS) for m in networks()}
     cells = {m: cell for m, cell in found.items() if cell is not None}
-    assert list(cells) == list_models()
+    assert list(cells) == networks()
     refused = {model: cell.reason for model, cell in cells.items() if cell.reason}
     assert set(refused) == inapplicable(benchmark)
     assert all((name in reason or "NORM" in reason) and " Use " in reason for name, reason in refused.items())

@@ -20,7 +20,7 @@ def predict(
     """Predict new cases: what is in the input comes out, with the predicted fields beside it.
 
     Args:
-        run: The run folder.
+        run: The run folder, or the name of a surrogate that comes with lrsa.
         input: A mesh, table, array file or data set; or a folder or quoted glob of them.
         out: A file for one case, a folder for many.
         inputs: The arrays that are the inputs, in the order of training, separated by commas (default: the

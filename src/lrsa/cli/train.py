@@ -56,7 +56,7 @@ def train(
         minutes: The time that the training may take; the number of its steps follows (default: as many epochs
             as the scale says).
         out: The run folder (default: runs/DATA-MODEL).
-        init: A run whose weights to start from.
+        init: A run whose weights to start from, or the name of a surrogate that comes with lrsa.
         device: cpu, cuda, ...
         threads: CPU threads (default: torch's choice).
         weights: Use the quadrature weights of the points, where the data has them; points of weight 0 only
@@ -171,7 +171,7 @@ def _train_together(ranks: "Ranks", named: Callable[[], Path]) -> None:
     if ranks.first and not launched():
         if ranks.everyone is not None:
             concluded(run)
-        _finish(run, standing)
+        finish(run, standing)
 
 
 def _check_processes(nproc: int, shard_points: int) -> None:
@@ -188,7 +188,7 @@ def _in_processes(run: Path, nproc: int, shard_points: int) -> None:
 
     launch(nproc, ["resume", str(run), "--shard-points", str(shard_points)])
     concluded(run)
-    _finish(run, load_standing(run / STATE))
+    finish(run, load_standing(run / STATE))
 
 
 def _fold(run: Path) -> None:
@@ -228,14 +228,21 @@ def model_name(words: list[str]) -> tuple[str, list[str]]:
     return "lrsa", words
 
 
-def _finish(run: Path, progress: Any) -> None:
+def finish(run: Path, progress: Any) -> None:
+    """Evaluate what was trained, print it and write its report."""
     from lrsa.console import console
     from lrsa.evaluation.evaluate import evaluate
+    from lrsa.models.pod import FittedModel
     from lrsa.report.printing import print_evaluation
     from lrsa.report.report import write_report
+    from lrsa.surrogate.surrogate import load
 
+    model = load(run).model
     console.print(
-        f"Trained {progress.epoch} epochs in {progress.seconds:.0f} s;"
+        f"Fitted in {progress.seconds:.2g} s: {model.about}. Its error with each case left out in turn is"
+        f" {model.error:.2g} (of the normalised fields)"
+        if isinstance(model, FittedModel)
+        else f"Trained {progress.epoch} epochs in {progress.seconds:.0f} s;"
         f" {progress.waiting_share:.1%} of the training steps was waiting for data"
     )
     try:

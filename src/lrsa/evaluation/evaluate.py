@@ -10,7 +10,7 @@ import numpy as np
 
 from lrsa.data.store import Dataset, Selection
 from lrsa.errors import LrsaError
-from lrsa.evaluation.null import NullBaselines, corresponding
+from lrsa.evaluation.null import NullBaselines
 from lrsa.evaluation.outcome import CaseErrors, Evaluation, Sampling, point_range
 from lrsa.evaluation.quantities import Meter, QuantityErrors
 from lrsa.evaluation.subsets import predict_by_subsets, subset_size
@@ -19,7 +19,7 @@ from lrsa.objectives.metrics import DEFINITIONS, field_metrics, mean_of, relativ
 from lrsa.objectives.named import Answer, Metric, metrics_of
 from lrsa.objectives.protocols import Protocol, protocol
 from lrsa.objectives.words import labels
-from lrsa.pointset import PointSet, Stride, stride_name
+from lrsa.pointset import PointSet, Stride, corresponding, stride_name
 from lrsa.problems.catalogue import open_dataset
 from lrsa.surrogate.ensemble import mean_of as mean_over_members
 from lrsa.surrogate.novelty import Novelty

@@ -13,6 +13,7 @@ from lrsa.experiments.printed import STANDARD as PRINTED
 from lrsa.experiments.study import Study, Work
 from lrsa.experiments.table import Column, Row, Table
 from lrsa.models.listing import list_models
+from lrsa.models.registry import networks
 from lrsa.report.figures import INK
 
 STANDARD = {
@@ -64,7 +65,7 @@ def both_recipes(work: Work) -> list[Row]:
 def others(work: Work) -> list[Row]:
     """The models that the paper's table does not have."""
     named = {*BASELINES.values(), "lrsa"}
-    return [Row(name, name) for name in list_models() if name not in named]
+    return [Row(name, name) for name in networks() if name not in named]
 
 
 def _other(work: Work, row: str, problem: str) -> Task | None:

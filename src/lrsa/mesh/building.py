@@ -52,6 +52,7 @@ def build_case(
         u, u_mask = _targets([series[name] for name in roles.targets], raw.times is not None)
     f = np.concatenate(inputs, axis=1).astype(np.float32) if inputs else None
     given = roles.globals and parameters is not None
+    grid = raw.grid if raw.grid is None or roles.location == "point" else tuple(n - 1 for n in raw.grid)
     meshed = roles.location == "point" and raw.cells is not None and len(raw.cells) > 0
     return PointSet(
         x.astype(np.float32),
@@ -61,6 +62,7 @@ def build_case(
         weights=derived["measure"].astype(np.float32) if "measure" in derived else None,
         cells=raw.cells if meshed else None,
         cell_types=raw.cell_types if meshed else None,
+        grid=grid,
         surface=derived.get("surface"),
         parts=_parts(raw, roles),
         globals=np.asarray(parameters, np.float32) if given else None,

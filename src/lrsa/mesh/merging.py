@@ -34,7 +34,14 @@ def merge(path: Path, blocks: Sequence[Any]) -> RawCase:
         np.concatenate(cells),
         np.concatenate([types for _, types in connectivity]),
         faces=faces_of(blocks, [int(start) for start in starts[:-1]]),
+        grid=_grid(blocks),
     )
+
+
+def _grid(blocks: Sequence[Any]) -> tuple[int, ...] | None:
+    """The index shape of a structured block that is alone; VTK's first axis is the fastest."""
+    sizes = [int(size) for size in getattr(blocks[0], "dimensions", ()) if size > 1]
+    return tuple(reversed(sizes)) if len(blocks) == 1 and len(sizes) > 1 else None
 
 
 def _numeric(data: Any) -> dict[str, np.ndarray]:

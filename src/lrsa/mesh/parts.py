@@ -34,6 +34,8 @@ class Outcome:
     """Inputs that change in time."""
     spans: tuple[tuple[str, float, float], ...] = ()
     """Least and largest value of every input and target."""
+    grid: tuple[int, ...] = ()
+    """Index shape of a structured mesh."""
 
 
 @dataclass(frozen=True)
@@ -85,6 +87,7 @@ class Job:
             _duplicates(case.x),
             tuple(varying),
             _spans(case),
+            case.grid or (),
         )
         said = np.frombuffer(json.dumps(asdict(outcome)).encode(), np.uint8)
         with atomic(self.part) as temporary, open(temporary, "wb") as file:
@@ -94,7 +97,7 @@ class Job:
 
 @dataclass(frozen=True)
 class Parts(Sequence[PointSet]):
-    """The built cases, made alike: cells of one width, a mask in all where one has it."""
+    """The built cases, made alike: cells of one width, a mask in all where one has it, grids if all have."""
 
     jobs: Sequence[Job]
     outcomes: Sequence[Outcome]
@@ -115,7 +118,9 @@ class Parts(Sequence[PointSet]):
         mask = case.u_mask
         if mask is None and case.u is not None and any(outcome.masked for outcome in self.outcomes):
             mask = np.ones(case.u.shape[-2:], bool)
-        return replace(case, cells=cells, cell_types=types, u_mask=mask)
+        axes = {len(outcome.grid) for outcome in self.outcomes}
+        grid = self.outcomes[index].grid if len(axes) == 1 and 0 not in axes else None
+        return replace(case, cells=cells, cell_types=types, u_mask=mask, grid=grid)
 
 
 def found(job: Job) -> Outcome | None:
@@ -130,7 +135,8 @@ def _outcome_in(part: Path) -> Outcome:
     with np.load(part) as file:
         values = json.loads(bytes(file["outcome"]))
     spans = tuple((str(name), float(low), float(high)) for name, low, high in values["spans"])
-    return Outcome(**{**values, "varying": tuple(values["varying"]), "spans": spans})
+    settled = {"varying": tuple(values["varying"]), "spans": spans, "grid": tuple(values["grid"])}
+    return Outcome(**{**values, **settled})
 
 
 def _spans(case: PointSet) -> tuple[tuple[str, float, float], ...]:

@@ -33,6 +33,8 @@ class RawCase:
     """Of polyhedra: rings (F, k), filled up with -1, and the cell (F,) that each belongs to."""
     parts: Mapping[str, np.ndarray] = field(default_factory=dict)
     """(N,) bool: the points of each named block, where blocks were asked for."""
+    grid: tuple[int, ...] | None = None
+    """Index shape of the points of a structured mesh, the slowest axis first."""
 
     @property
     def name(self) -> str:

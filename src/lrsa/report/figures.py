@@ -135,9 +135,8 @@ def draw_training(path: Path, rows: Sequence[Mapping[str, float]], nulls: Mappin
         epochs = [row["epoch"] for row in rows]
         mark = {"marker": "o", "markersize": 3} if len(rows) < 25 else {}
         axes.plot(epochs, [row["loss"] for row in rows], label="training loss", color=ACCENT, **mark)
-        if rows and "validation" in rows[0]:
-            values = [row["validation"] for row in rows]
-            axes.plot(epochs, values, label="validation relative L2", color=WARM, **mark)
+        if validated := [(row["epoch"], row["validation"]) for row in rows if "validation" in row]:
+            axes.plot(*zip(*validated, strict=True), label="validation relative L2", color=WARM, **mark)
         for (colour, style), (name, value) in zip(GREYS, nulls.items(), strict=False):
             axes.axhline(value, linestyle=style, color=colour, linewidth=1.2, label=name)
         _logarithmic(axes)

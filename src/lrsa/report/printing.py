@@ -8,6 +8,7 @@ from rich.table import Table
 from lrsa.console import console
 from lrsa.evaluation.outcome import Evaluation
 from lrsa.evaluation.quantities import DEFINITIONS as QUANTITIES
+from lrsa.evaluation.verdict import verdict
 from lrsa.objectives.metrics import DEFINITIONS, LABELS
 from lrsa.pointset import stride_name
 from lrsa.problems.catalogue import CATALOGUE
@@ -25,8 +26,15 @@ def print_evaluation(run: Path, evaluation: Evaluation) -> None:
     """The headline beside the null baselines, then per field, the worst cases, other samplings."""
     about = f"{evaluation.cases} test cases of {evaluation.points} points{evaluation.sampled}"
     console.print(f"{run}: {about}, {evaluation.data} ({evaluation.source})")
-    for table in tables(RunConfig.load(run), evaluation):
+    config = RunConfig.load(run)
+    for table in tables(config, evaluation):
         console.print(table)
+    if (found := verdict(config, evaluation)) is not None:
+        console.print(
+            f"test relative L2 {number(evaluation.relative_l2)}: {found.text[0].lower()}{found.text[1:]}"
+        )
+        if found.cure:
+            console.print(found.cure)
 
 
 def summary_rows(config: RunConfig, evaluation: Evaluation) -> list[tuple[str, str]]:

@@ -11,7 +11,9 @@ from lrsa.data.store import Dataset
 from lrsa.evaluation.evaluate import evaluate
 from lrsa.evaluation.null import DEFINITIONS as NULLS
 from lrsa.evaluation.outcome import Evaluation
+from lrsa.evaluation.verdict import verdict
 from lrsa.files import atomic
+from lrsa.models.pod import FittedModel
 from lrsa.objectives.metrics import DEFINITIONS, LABELS, SELF_CONSISTENCY
 from lrsa.objectives.named import NAMED
 from lrsa.pointset import stride_name
@@ -55,10 +57,8 @@ def write_report(run: Path, evaluation: Evaluation | None = None) -> Path:
 def _errors(run: Path, config: RunConfig, evaluation: Evaluation) -> dict[str, Any]:
     """What is said of cases whose truth is known."""
     cases = Cases.of(run, config, evaluation)
-    verdict, learned = _verdict(evaluation)
     return {
-        "verdict": verdict,
-        "learned": learned,
+        "verdict": verdict(config, evaluation),
         "bars": _bars(config, evaluation),
         "facts": _facts(run, config, evaluation),
         "cases": {"fields": cases.pictures(), "count": len(evaluation.fields)},
@@ -78,7 +78,9 @@ def _bars(config: RunConfig, evaluation: Evaluation) -> list[page.Bar]:
 
 def _facts(run: Path, config: RunConfig, evaluation: Evaluation) -> list[tuple[str, str]]:
     known = [e for e in evaluation.per_case if not math.isnan(e)]
-    parameters = sum(p.numel() for p in load(run, evaluation.epoch).model.parameters())
+    model = load(run, evaluation.epoch).model
+    numbers = model.buffers() if isinstance(model, FittedModel) else model.parameters()
+    parameters = sum(p.numel() for p in numbers)
     return [
         ("best case", number(min(known, default=math.nan))),
         ("median case", number(float(np.median(known)) if known else math.nan)),
@@ -86,15 +88,6 @@ def _facts(run: Path, config: RunConfig, evaluation: Evaluation) -> list[tuple[s
         ("parameters", _short(parameters)),
         ("epochs", str(config.train.epochs)),
     ]
-
-
-def _verdict(evaluation: Evaluation) -> tuple[str, bool]:
-    """How the surrogate stands to the best of the null baselines, and whether it learned something."""
-    name, best = min(evaluation.nulls.items(), key=lambda item: item[1])
-    ratio = best / evaluation.relative_l2 if evaluation.relative_l2 else math.inf
-    if ratio >= 1.05:
-        return f"{ratio:.2g} times smaller than the best null baseline ({name}).", True
-    return f"Not clearly better than a null baseline ({name}): little was learned.", False
 
 
 def _sorted_errors(run: Path, evaluation: Evaluation) -> page.Image:
@@ -147,10 +140,10 @@ def _training(run: Path, evaluation: Evaluation) -> dict[str, Any]:
     rows = [json.loads(line) for line in log.read_text().splitlines()]
     path = run / "figures" / "training.png"
     draw_training(path, rows, evaluation.nulls)
-    last = rows[-1]
+    last, validated = rows[-1], [row for row in rows if "validation" in row]
     facts = [("epochs trained", str(last["epoch"])), ("last training loss", number(last["loss"]))]
-    if "validation" in last:
-        best = min(rows, key=lambda row: row["validation"])
+    if validated:
+        best = min(validated, key=lambda row: row["validation"])
         facts += [
             ("best validation relative L2", number(best["validation"])),
             ("best epoch", str(best["epoch"])),

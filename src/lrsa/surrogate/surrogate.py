@@ -21,6 +21,7 @@ from lrsa.errors import Failure, LrsaError
 from lrsa.mesh.derive import point_measures
 from lrsa.models.create import create_model
 from lrsa.models.operator import NeuralOperator
+from lrsa.models.pod import FittedModel
 from lrsa.models.template import Others
 from lrsa.objectives.protocols import Protocol, protocol
 from lrsa.pointset import PointSet
@@ -29,6 +30,7 @@ from lrsa.surrogate.ensemble import mean_of, member_folder
 from lrsa.surrogate.precision import Precision, autocast
 from lrsa.surrogate.ranges import Ranges
 from lrsa.surrogate.record import Record
+from lrsa.surrogate.shipped import located
 
 Epoch = Literal["best", "last"]
 WHOLE = 65536
@@ -235,6 +237,8 @@ class Surrogate(nn.Module):
                 raise LrsaError(
                     f"the surrogate was trained with {wanted} {what}{listed}, but {there} are given"
                 )
+        if isinstance(self.model, FittedModel):
+            self.model.check(normaliser.coordinates(x.to(normaliser.x_shift.device)))
 
 
 def finite(u: Tensor) -> Tensor:
@@ -258,8 +262,11 @@ def streams(model: nn.Module) -> bool:
 
 
 def load(run: str | Path, epoch: Epoch = "best") -> Surrogate:
-    """The trained surrogate of a run folder: its best epoch (by validation), or the `last`."""
-    run = Path(run)
+    """The trained surrogate of a run folder: its best epoch (by validation), or the `last`.
+
+    Of those that come with the package the name is enough: `lrsa.load("darcy")`.
+    """
+    run = located(run)
     record = Record.load(run)
     surrogate = _load(run, record, epoch)
     folders = [member_folder(run, index) for index in range(1, record.ensemble)]

@@ -65,6 +65,8 @@ class TrainConfig:
     """Weight of the spatial-gradient term of the loss (structured grids; Darcy takes 0.1)."""
     validation: float = 0.1
     """Share of the training cases kept for choosing the best epoch; 0 keeps the last epoch."""
+    every: int = 1
+    """Epochs from one validation to the next."""
     precision: Precision = "fp32"
     """Precision of the forward and backward pass."""
     weights: bool = True
@@ -120,7 +122,7 @@ class TrainConfig:
 
 
 _RANGES: tuple[tuple[tuple[str, ...], type | tuple[type, ...], Callable[[Any], bool], str], ...] = (
-    (("epochs", "batch_size"), int, lambda v: v >= 1, "a whole number, at least 1"),
+    (("epochs", "batch_size", "every"), int, lambda v: v >= 1, "a whole number, at least 1"),
     (
         ("points", "chunk", "steps"),
         (int, type(None)),
