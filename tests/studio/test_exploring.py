@@ -8,7 +8,6 @@ import numpy as np
 import pytest
 from cylinder import cylinder
 from small import OPTIONS, frames, grid_cases, quick, write
-from studio_runs import RINGS, SPOKES
 
 import lrsa
 from lrsa.errors import LrsaError
@@ -132,10 +131,12 @@ def test_a_line_has_the_values_that_lie_on_it(exploration: Exploration):
     """Through points of the mesh it has their values, and none inside the cylinder."""
     opened, made = exploration.opened, exploration.predict(exploration.start())
     assert opened is not None
-    ends = opened.shape.points[[-SPOKES, -SPOKES // 2]].astype(float)  # from one side to the other
+    assert opened.case.surface is not None
+    spokes = int(opened.case.surface.sum())
+    ends = opened.shape.points[[-spokes, -spokes // 2]].astype(float)  # from one side to the other
     sampled = along(opened, made, 0, *ends)
-    assert sampled["prediction"][0] == pytest.approx(made.u[-SPOKES, 0], rel=1e-3)
-    assert sampled["prediction"][-1] == pytest.approx(made.u[-SPOKES // 2, 0], rel=1e-3)
+    assert sampled["prediction"][0] == pytest.approx(made.u[-spokes, 0], rel=1e-3)
+    assert sampled["prediction"][-1] == pytest.approx(made.u[-spokes // 2, 0], rel=1e-3)
     assert np.isnan(sampled["truth"][len(sampled["truth"]) // 2])
     assert sampled["distance"][-1] == pytest.approx(10, rel=1e-3)
 
@@ -183,11 +184,11 @@ def test_the_points_of_a_test_case_as_files(exploration: Exploration, tmp_path: 
     opened, made = exploration.opened, exploration.predict(exploration.start())
     assert opened is not None
     mesh: Any = pyvista.read(write_prediction(exploration, opened, made, 0, tmp_path / "case.vtu"))
-    assert mesh.n_points == RINGS * SPOKES
+    assert mesh.n_points == len(opened.case)
     assert np.allclose(mesh["p_error"], mesh["p_predicted"] - mesh["p"], atol=1e-6)
     lines = write_points(exploration, opened, made, tmp_path / "case.csv").read_text().splitlines()
     assert lines[0].split(",")[:3] == ["x", "y", "u_predicted"]
-    assert len(lines) == RINGS * SPOKES + 1
+    assert len(lines) == len(opened.case) + 1
 
 
 @pytest.mark.parametrize("protocol", ["autoregressive", "time-conditioned"])
