@@ -19,6 +19,7 @@ RUN_ELSEWHERE = {
     "tutorial.md": "tests/test_tutorial.py",
     "files.md": "this file",
     "export.md": "test_export.py",
+    "studio.md": "tests/studio/test_browser.py and tests/test_examples.py",
 }
 """Pages whose shell blocks run as they stand, and where."""
 LONG = {

@@ -27,7 +27,7 @@ def test_a_finished_run_stands_beside_its_null_baselines(runs: Path):
     assert (run.name, run.state, run.model, run.usable) == ("flow", "done", "lrsa", True)
     assert run.error == told["relative_l2"]
     assert run.nulls == told["nulls"]
-    assert set(run.nulls) == {"mean field", "nearest case", "linear regression"}
+    assert set(run.nulls) >= {"mean field", "nearest case", "linear regression"}
     surrogate = lrsa.load(runs / "flow")
     assert run.parameters == sum(p.numel() for p in surrogate.model.parameters())
     assert run.seconds > 0
