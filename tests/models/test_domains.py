@@ -139,6 +139,15 @@ def test_padded_points_change_nothing(name: str) -> None:
 
 
 @torch.no_grad()
+def test_chunks_with_and_without_inputs_give_the_same_as_the_whole() -> None:
+    """Streaming: the first chunks only ask. NORM numbers its nodes, and says that it cannot."""
+    model, (x, f, context) = model_of("hpm"), union()
+    torch.testing.assert_close(lrsa.stream(model, x, f, context, chunk=9), model(x, f, context))
+    with pytest.raises(LrsaError, match="node_index=False"):
+        lrsa.stream(model_of("norm"), x, f, context, chunk=9)
+
+
+@torch.no_grad()
 def test_norm_is_the_published_formula_on_two_node_sets() -> None:
     """fc0, GELU, fc01; a layer of the inputs; GELU(Φ_out G Φ_in⁺); two layers of the outputs without GELU."""
     model, (x, f, context) = model_of("norm"), union()

@@ -26,15 +26,15 @@ import numpy as np
 from lrsa.data.hdf5 import item_of, items_of
 from lrsa.errors import LrsaError
 from lrsa.machine import check_fits
-from lrsa.pointset import Names, PointSet
+from lrsa.pointset import Names, PointSet, Stride
 from lrsa.typed import conforms
 
 FORMAT, VERSION = "lrsa-pointsets", 1
-PER_POINT = ("x", "f", "f_mask", "u", "u_mask", "weights", "surface")
+PER_POINT = ("x", "f", "f_mask", "u", "u_mask", "weights", "surface", "parts")
 PER_CELL = ("cells", "cell_types")
 TABLES = ("offsets", "cell_offsets", "grids")
 KINDS: dict[str, str] = {
-    **dict.fromkeys(("f_mask", "u_mask", "surface"), "b"),
+    **dict.fromkeys(("f_mask", "u_mask", "surface", "parts"), "b"),
     **dict.fromkeys((*PER_CELL, *TABLES, "redraws", "iterations"), "iu"),
 }
 """Kinds of numbers, of the arrays that are not floating-point."""
@@ -179,7 +179,7 @@ class Selection(Sequence[PointSet]):
     """Some of the cases, in the order of `chosen`, and of each every `stride`-th point."""
 
     def __init__(
-        self, cases: Sequence[PointSet], chosen: Sequence[int] | np.ndarray, stride: int = 1
+        self, cases: Sequence[PointSet], chosen: Sequence[int] | np.ndarray, stride: Stride = 1
     ) -> None:
         self.cases, self.chosen, self.stride = cases, chosen, stride
 

@@ -73,7 +73,12 @@ def card_rows(data: Dataset) -> list[tuple[str, ...]]:
             types = np.concatenate([case.arrays()["cell_types"] for case in few])
             rows.append((f"cells ({', '.join(type_names(types))})", shape, "", "", ""))
         elif values[0].dtype == bool:
-            rows += _shares(name, shape, values, labels[name[0]] if name in MASKS else ())
+            rows += _shares(
+                name,
+                shape,
+                values,
+                names.parts if name == "parts" else labels[name[0]] if name in MASKS else (),
+            )
         elif len(labels.get(name, ())):
             for channel, label in enumerate(labels[name]):
                 unit = names.units.get(label, "")

@@ -22,7 +22,7 @@ def cut(
         raise LrsaError(f"x is of shape {tuple(x.shape)} and f of {there}: not the same points, or none")
     context = context or Context()
     context = context.normalised() if others is None else context.normalised(others.total)
-    for name in ("mask", "weights", "basis"):
+    for name in ("mask", "weights", "basis", "inputs"):
         given: Tensor | None = getattr(context, name)
         if given is not None and given.shape[:2] != x.shape[:2]:
             raise LrsaError(

@@ -6,39 +6,38 @@ import sys
 from collections.abc import Mapping
 from contextlib import nullcontext
 from dataclasses import replace
-from datetime import datetime, timedelta
 from pathlib import Path
 from typing import Any
 
 import torch
-from torch import nn
 
 from lrsa.console import bar, console
-from lrsa.context import needs_of
-from lrsa.data.normalise import Normaliser
 from lrsa.data.prepare import Collator
-from lrsa.data.store import Selection
+from lrsa.data.store import is_path
 from lrsa.data.symmetry import Symmetry
 from lrsa.errors import LrsaError, nearest
 from lrsa.files import alone
 from lrsa.machine import check_device, check_threads
-from lrsa.models.create import create_model
-from lrsa.models.registry import model_options
+from lrsa.models.pod import FittedModel
+from lrsa.models.registry import get, model_options
 from lrsa.objectives.named import metrics_of
 from lrsa.objectives.protocols import protocol
 from lrsa.objectives.words import labels
 from lrsa.parallel.ranks import Ranks
-from lrsa.problems.catalogue import quantities_of
 from lrsa.problems.problem import Source
-from lrsa.streaming.stream import check_streams
+from lrsa.surrogate.quantities import all_quantities
+from lrsa.surrogate.record import Record
+from lrsa.surrogate.shipped import located
 from lrsa.surrogate.surrogate import Surrogate, load
-from lrsa.training.budget import TIMED, WARM, Pace, duration
+from lrsa.training.assemble import check_shared, surrogate_of, trainer_of
 from lrsa.training.checkpoint import Standing
 from lrsa.training.config import RunConfig, TrainConfig, check_new, option_names, versions
 from lrsa.training.configure import configured
-from lrsa.training.loop import Trainer, case_loss, thinned
+from lrsa.training.finish import HELD_OUT, check_ensemble, conclude, train_members
+from lrsa.training.fitted import fit_at_once
+from lrsa.training.loop import case_loss, thinned
 from lrsa.training.recipes import Recipe
-from lrsa.training.repeated_layers import compile_blocks, recompute_blocks, repeated
+from lrsa.training.sizing import sized, timed_run, untyped
 from lrsa.training.survey import normaliser_of, split_cases
 
 
@@ -55,6 +54,8 @@ def fit(
     threads: int | None = None,
     options: Mapping[str, Any] | None = None,
     matched: bool = False,
+    samples: int | None = None,
+    ensemble: int = 1,
     **train: Any,
 ) -> Surrogate:
     """Train a surrogate and return it; the run folder keeps everything.
@@ -69,11 +70,13 @@ def fit(
         scale: demo, cpu or paper, for a benchmark (default: cpu).
         recipe: ours, or paper as printed (default: ours, but at the scale paper).
         out: The run folder (default: runs/<data>-<model>).
-        init: A run whose weights to start from.
+        init: A run whose weights to start from, or the name of a surrogate that comes with the package.
         device: cpu, cuda, ...
         threads: CPU threads (default: torch's choice).
         options: Options of the model, such as width or rank.
         matched: Choose the width that gives the model as many parameters as LRSA would have here.
+        samples: Train on the first so many cases (default: those of the scale; all of a file).
+        ensemble: Models of other seeds that share the run: their mean predicts, with calibrated intervals.
         train: Fields of `TrainConfig`: epochs, batch_size, max_lr, ...
     """
     run = prepare(
@@ -89,6 +92,8 @@ def fit(
         options=options or {},
         train=train,
         matched=matched,
+        samples=samples,
+        ensemble=ensemble,
     )
     train_run(run)
     return load(run)
@@ -108,7 +113,9 @@ def prepare(
     options: Mapping[str, Any],
     train: Mapping[str, Any],
     matched: bool = False,
+    samples: int | None = None,
     shard_points: int = 1,
+    ensemble: int = 1,
 ) -> Path:
     """Make the data if need be, settle every choice, and write the configuration of the run.
 
@@ -118,12 +125,18 @@ def prepare(
     _check_names(options, model_options(model), f'the model "{model}"')
     check_device(device)
     check_threads(threads)
+    check_ensemble(ensemble)
+    if ensemble > 1:
+        train = {"validation": HELD_OUT, **train}
     run = out or default_run(data, model)
     check_new(run)
-    config, survey, choice = configured(data, model, source, scale, recipe, options, train, matched)
+    if init is not None and is_path(data):
+        options = {**_sizes_of(located(init), model), **options}
+    config, survey, choice = configured(data, model, source, scale, recipe, options, train, matched, samples)
     config = replace(
         config,
-        init=None if init is None else str(Path(init).resolve()),
+        ensemble=ensemble,
+        init=None if init is None else str(located(init).resolve()),
         device=device,
         threads=threads,
         command=_command(),
@@ -131,11 +144,19 @@ def prepare(
     )
     surrogate = surrogate_of(config, survey.normaliser)
     if shard_points > 1:
-        _check_shared(surrogate.model, config)
-    _check_first_step(surrogate, config)
-    config, estimate = _within_budget(run, config, survey.normaliser)
+        check_shared(surrogate.model, config)
+    if isinstance(surrogate.model, FittedModel):
+        config, estimate = replace(config, train=replace(config.train, epochs=1)), "It is fitted at once"
+    else:
+        if threads:
+            torch.set_num_threads(threads)
+        _check_first_step(surrogate, config)
+        levels = () if matched else untyped(choice.levels, options, train)
+        timed = timed_run(run, sized(run, config, levels, survey.normaliser), survey.normaliser)
+        config, estimate = timed.config, timed.words
     now = {**config.options, **vars(config.train)}
-    shown = ", ".join(f"{k} {now[k]}" for k in (*choice.model, *choice.train))
+    named = dict.fromkeys((*choice.model, *choice.train, "points"))
+    shown = ", ".join(f"{k} {now[k]}" for k in named if now[k] is not None)
     console.print(f"{data}: {choice.why}: {shown}; recipe {config.recipe}")
     console.print(estimate)
     config.begin(run)
@@ -157,104 +178,34 @@ def made_before(data: str, model: str, out: Path | None) -> Path | None:
 
 def train_run(run: Path, ranks: Ranks | None = None) -> Standing:
     """Train the run of this folder, or go on with it; no other process may at the same time but its ranks."""
+    standing = train_member(run, ranks)
+    if ranks is None or ranks.everyone is None:
+        concluded(run)
+    return standing
+
+
+def concluded(run: Path) -> None:
+    """Train the further members of an ensemble, and keep what is learned from all of them."""
+    config = RunConfig.load(run)
+    train_members(run, config, train_member)
+    conclude(run, config)
+
+
+def train_member(run: Path, ranks: Ranks | None = None) -> Standing:
+    """Train the one model of this folder, or go on with it."""
     config = RunConfig.load(run)
     check_device(config.device)
     if config.threads:
         torch.set_num_threads(config.threads)
     mine = alone(run.resolve()) if ranks is None or ranks.first else nullcontext()
     with mine, bar(f"Training {config.model} on {config.schema.name}") as report:
+        if get(config.model).family == "fitted":
+            if ranks is not None and ranks.everyone is not None and ranks.everyone.size > 1:
+                raise LrsaError(f'"{config.model}" is fitted at once, by one process. Leave out --nproc')
+            report(0, 1, "fitted at once")
+            surrogate = surrogate_of(config, normaliser_of(run, config))
+            return fit_at_once(run, config, surrogate, *split_cases(config))
         return trainer_of(run, config, ranks=ranks).train(report)
-
-
-def trainer_of(
-    run: Path, config: RunConfig, normaliser: Normaliser | None = None, ranks: Ranks | None = None
-) -> Trainer:
-    """The trainer of a run, before its first step; of one process of several, where there are ranks."""
-    surrogate = surrogate_of(config, normaliser or normaliser_of(run, config))
-    if config.train.recompute:
-        recompute_blocks(surrogate.model)
-    if config.train.compile:
-        compile_blocks(surrogate.model)
-    training, validation = split_cases(config)
-    if ranks is not None and ranks.shared is not None:
-        _check_shared(surrogate.model, config)
-    return Trainer(
-        run,
-        config.train,
-        surrogate,
-        protocol(config.schema.protocol),
-        training,
-        validation,
-        Collator.of(surrogate.model, config.train.weights, surrogate.normaliser),
-        config.device,
-        ranks,
-    )
-
-
-def surrogate_of(config: RunConfig, normaliser: Normaliser) -> Surrogate:
-    """The surrogate of a run before training."""
-    torch.manual_seed(config.train.seed)
-    training, _ = split_cases(config)
-    model = create_model(config.model, **config.options)
-    surrogate = Surrogate(model, normaliser, config.schema, config.weighted, config.train.precision)
-    surrogate.chunk = config.train.chunk
-    _check_data(surrogate.model, config, training)
-    if config.init is not None:
-        earlier = load(config.init).state_dict()
-        try:
-            surrogate.load_state_dict(earlier)
-        except RuntimeError as error:
-            raise LrsaError(f"the weights of {config.init} are of another model or other data") from error
-    return surrogate
-
-
-def _within_budget(run: Path, config: RunConfig, normaliser: Normaliser) -> tuple[RunConfig, str]:
-    """The configuration with the epochs that its minutes allow, and what is said of the time it takes."""
-    if config.threads:
-        torch.set_num_threads(config.threads)
-    # Enough epochs for the steps that are measured, whatever the schedule will be.
-    trial = trainer_of(run, replace(config, train=replace(config.train, epochs=WARM + TIMED)), normaliser)
-    pace, minutes, epochs, steps = Pace.of(trial), config.train.minutes, config.train.epochs, trial.steps
-    if minutes is not None:
-        within, steps = pace.within(minutes, trial.steps)
-        epochs = min(epochs, within)
-        cut = steps if steps < trial.steps else config.train.steps
-        config = replace(config, train=replace(config.train, epochs=epochs, steps=cut))
-    total = pace.seconds(epochs, steps)
-    finish = datetime.now() + timedelta(seconds=total)
-    when = f"{finish:%H:%M}" if total < 12 * 3600 else f"{finish:%Y-%m-%d %H:%M}"
-    return config, f"{epochs} epochs of {steps} steps take about {duration(total)}: until {when}"
-
-
-def _check_data(model: nn.Module, config: RunConfig, cases: Selection) -> None:
-    """Refuse a model that needs what the data does not have, or that cannot do what is asked of it."""
-    case, needs = cases[0], needs_of(model)
-    if needs.grid and (case.grid is None or len(case.grid) != 2):
-        form = next((name for name in ("local", "structured") if config.options.get(name)), None)
-        cure = f"--model.{form} {'pointwise' if form == 'local' else 'False'}" if form else "--model lrsa"
-        what = "no structured grid" if case.grid is None else f"a grid of {len(case.grid)} axes"
-        who = f'the model "{config.model}" needs a structured grid of two axes'
-        raise LrsaError(f"{who}, and {config.schema.name} has {what}. Use {cure}")
-    if needs.time and config.schema.protocol != "time-conditioned":
-        who = f'the model "{config.model}" needs a time'
-        raise LrsaError(f"{who}, and {config.schema.name} has none. Use --model.time False")
-    if config.train.points is not None and (needs.grid or needs.geometry or needs.sensors or needs.domains):
-        raise LrsaError(f'"{config.model}" needs all points of a case. Use --train.points None')
-    for name in ("recompute", "compile"):
-        if getattr(config.train, name) and config.train.chunk is not None:
-            raise LrsaError(f"--train.{name} does nothing in chunks of points. Leave it or --train.chunk out")
-        if getattr(config.train, name) and not repeated(model):
-            raise LrsaError(f'"{config.model}" has no repeated layers for --train.{name}. Leave it out')
-
-
-def _check_shared(model: nn.Module, config: RunConfig) -> None:
-    """Refuse what needs all points of a case in one process."""
-    if config.train.gradient_weight:
-        raise LrsaError("the gradient term needs the whole grid. Set --train.gradient-weight 0")
-    try:
-        check_streams(model)
-    except LrsaError as error:
-        raise LrsaError(f'the points of a case cannot be shared with "{config.model}": {error}') from error
 
 
 def _check_first_step(surrogate: Surrogate, config: RunConfig) -> None:
@@ -272,11 +223,19 @@ def _check_first_step(surrogate: Surrogate, config: RunConfig) -> None:
     symmetry.factors(first[0])  # refused where the case lacks what the group needs
     batch = collator([thinned(example, config.train, [0]) for example in first])
     targets = labels(config.schema.names.targets, surrogate.normaliser.u_scale.shape[-1])
-    metrics_of(config.train.metrics, targets, training[0], quantities_of(config.schema.name))
+    quantities = all_quantities(config.schema.name, config.train.quantities, training[0])
+    metrics_of(config.train.metrics, targets, training[0], quantities)
     # Noise that is drawn in training stops the chunks. (Norms over a batch may need more than a first one.)
     surrogate.train(config.train.chunk is not None)
     # With gradients: what is too large to train on is refused before there is a run.
     how.loss(surrogate, batch, case_loss(config.train, surrogate))
+
+
+def _sizes_of(run: Path, model: str) -> dict[str, Any]:
+    """The options of the model whose weights are taken over: others would not fit."""
+    earlier = Record.load(run)
+    known = model_options(model) if earlier.model == model else {}
+    return {name: value for name, value in earlier.options.items() if name in known}
 
 
 def _command() -> str:

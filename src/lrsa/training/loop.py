@@ -52,7 +52,7 @@ class Trainer:
         ranks: Ranks | None = None,
     ) -> None:
         self.run, self.config, self.device, self.ranks = run, config, device, ranks or Ranks()
-        surrogate.others = self.ranks.shared
+        surrogate.sharing = self.ranks.shared
         self.surrogate, self.protocol, self.collate = surrogate.to(device), protocol, collate
         self.cases, self.validation = cases, validation
         examples = protocol.examples(cases[0])
@@ -172,7 +172,8 @@ class Trainer:
     def _close_epoch(self, row: dict[str, float]) -> None:
         progress = self.progress
         progress.epoch += 1
-        if self.validation:
+        last = progress.epoch == self.config.epochs
+        if self.validation and (last or not progress.epoch % self.config.every):
             row["validation"] = float(self._validation_errors().mean())
             if row["validation"] < progress.best:
                 progress.best, progress.best_epoch = row["validation"], progress.epoch
