@@ -11,15 +11,20 @@ import numpy as np
 import pyvista
 
 ROOT = Path(__file__).parent.parent
-SMALLER = {"--cases 300": "--cases 12", "--train.epochs 60": "--train.epochs 2"}
+SMALLER = {
+    1: {"--cases 300": "--cases 12", "--train.epochs 60": "--train.epochs 2"},
+    2: {"--cases 400": "--cases 12", "--train.epochs 40": "--train.epochs 1"},
+}
+PART = "\n# Part II"
+"""Where the second part begins."""
 
 
-def commands() -> list[list[str]]:
-    """Every line of the shell blocks of the page, made smaller."""
-    page = (ROOT / "docs" / "tutorial.md").read_text()
+def commands(part: int = 1) -> list[list[str]]:
+    """Every line of the shell blocks of a part of the page, made smaller."""
+    page = (ROOT / "docs" / "tutorial.md").read_text().split(PART)[part - 1]
     lines = [line for block in re.findall(r"```sh\n(.*?)```", page, re.S) for line in block.splitlines()]
     text = "\n".join(lines)
-    for full, small in SMALLER.items():
+    for full, small in SMALLER[part].items():
         assert full in text
         text = text.replace(full, small)
     return [shlex.split(line) for line in text.splitlines()]
@@ -55,3 +60,16 @@ def test_from_a_folder_of_meshes_to_meshes_with_predictions(tmp_path: Path):
             error = after.point_data[f"{name}_predicted"] - before.point_data[name]
             np.testing.assert_allclose(after.point_data[f"{name}_error"], error, atol=1e-5)
         assert not after.point_data["displacement_predicted"][:, 2].any()
+
+
+def test_from_airfoils_to_their_lift_with_an_interval(tmp_path: Path):
+    for words in commands(2):
+        run(words, tmp_path)
+    table = (tmp_path / "with-lift" / "quantities.csv").read_text().splitlines()
+    assert table[0] == 'case,lift,"lift, interval",suction,"suction, interval"'
+    assert len(table) == 5
+    after = pyvista.read(tmp_path / "with-lift" / "airfoil_000.vtu")
+    assert {"cp_predicted", "cp_error", "cp_spread", "cp_interval"} <= set(after.point_data)
+    report = (tmp_path / "runs" / "airfoils" / "report.html").read_text()
+    assert "Quantities and intervals" in report
+    assert "cp over x" in report

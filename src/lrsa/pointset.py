@@ -21,6 +21,9 @@ ROUNDING = 1e-5
 LOOKED_AT = 1000
 """Cells of four points of which most tell whether all are flat."""
 
+Stride = int | tuple[int, ...]
+"""Every so-many-th point along each axis of a grid: one number for all axes, or one for each."""
+
 
 @dataclass(frozen=True)
 class Names:
@@ -31,6 +34,9 @@ class Names:
     targets: tuple[str, ...] = ()
     globals: tuple[str, ...] = ()
     units: Mapping[str, str] = field(default_factory=dict)
+    up: str = ""
+    """The coordinate that points upwards in pictures; by default it is found by symmetry."""
+    parts: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -70,6 +76,8 @@ class PointSet:
     """() how many of them a solver took to settle."""
     residual: np.ndarray | None = None
     """() the largest one of all equations at the end, where a solver iterates."""
+    parts: np.ndarray | None = None
+    """(N, k) bool, True on each of the named parts: patches of a boundary, blocks of a mesh."""
     names: Names = field(default_factory=Names)
 
     def __post_init__(self) -> None:
@@ -86,6 +94,7 @@ class PointSet:
             "cells": (None, None),
             "cell_types": (None,) if self.cells is None else np.shape(self.cells)[:1],
             "surface": (n,),
+            "parts": (n, None),
             "globals": (None,),
             "times": (None,),
             "time": (),
@@ -145,20 +154,33 @@ class PointSet:
         assert self.times is not None
         return replace(self, u=self.u[index], time=np.asarray(self.times[index]), times=None)
 
-    def strided(self, stride: int) -> "PointSet":
+    def strided(self, stride: Stride) -> "PointSet":
         """Every `stride`-th point along each axis of the grid, or of the list where there is no grid."""
-        if stride == 1:
+        steps = self.steps(stride)
+        if max(steps) == 1:
             return self
         shape = self.grid or (len(self),)
-        index = np.arange(len(self)).reshape(shape)[(slice(None, None, stride),) * len(shape)]
+        index = np.arange(len(self)).reshape(shape)[tuple(slice(None, None, step) for step in steps)]
         return self.subset(index.ravel(), index.shape if self.grid else None)
+
+    def steps(self, stride: Stride) -> tuple[int, ...]:
+        """The stride along each axis of the grid, or of the list of points."""
+        axes = len(self.grid or (0,))
+        if isinstance(stride, int):
+            return (stride,) * axes
+        if len(stride) != axes:
+            what = f"a grid of {axes} axes" if self.grid else "no grid"
+            raise LrsaError(
+                f"the stride {stride_name(stride)} is of {len(stride)} axes; the points have {what}"
+            )
+        return stride
 
     def subset(self, index: np.ndarray, grid: tuple[int, ...] | None = None) -> "PointSet":
         """Some of the points, in the order of `index`; cells do not survive."""
         per_point = {
             name: value[..., index, :] if name == "u" else value[index]
             for name, value in self.arrays().items()
-            if name in ("x", "f", "f_mask", "u", "u_mask", "weights", "surface")
+            if name in ("x", "f", "f_mask", "u", "u_mask", "weights", "surface", "parts")
         }
         return replace(self, **per_point, cells=None, cell_types=None, grid=grid)
 
@@ -186,6 +208,11 @@ class PointSet:
             return name
         bad = ~finite.reshape(-1, len(labels)).all(axis=0)
         return f"{kind} {labels[int(bad.argmax())]}"
+
+
+def stride_name(stride: Stride) -> str:
+    """`2`, or `2x1` where it differs from axis to axis."""
+    return str(stride) if isinstance(stride, int) else "x".join(map(str, stride))
 
 
 def cell_types_of(x: np.ndarray, cells: np.ndarray) -> np.ndarray:

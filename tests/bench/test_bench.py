@@ -339,7 +339,7 @@ def test_every_model_has_matrix_products_of_its_own_width(monkeypatch: pytest.Mo
         return 1.0
 
     monkeypatch.setattr("lrsa.bench.timing.matmul_rate", rate)
-    monkeypatch.setattr(Runner, "step", lambda self: (1.0, 1.0))
+    monkeypatch.setattr(Runner, "step", lambda self: (1.0, 1.0, 2.0))
     monkeypatch.setattr(Runner, "infer", lambda self: 1.0)
     airfoil = replace(TINY, name="airfoil", in_features=0)
     some = [*entrants(airfoil, ["flare"]), Entrant("", "lrsa", SMALL), *entrants(airfoil, ["deeponet"])]

@@ -13,6 +13,8 @@ import pytest
 import scipy.io
 from small import refusal, say
 from test_official_airfrans import publish as airfrans
+from test_official_shapenet_car import SMALL
+from test_official_shapenet_car import publish as shapenet_car
 
 import lrsa
 from lrsa.models.presets import PRESETS
@@ -121,7 +123,13 @@ WRITERS: dict[str, Callable[[Path], object]] = {
     "irregular-darcy": irregular_darcy,
     "composite": composite,
     "pipe-turbulence": pipe_turbulence,
+    "shapenet-car": shapenet_car,
 }
+
+
+@pytest.fixture(autouse=True)
+def small_cars(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("lrsa.problems.shapenet_car.official.POINTS", SMALL)
 
 
 def test_every_problem_with_official_files_is_tried() -> None:

@@ -5,7 +5,7 @@ import sys
 from collections.abc import Callable, Iterable, Sequence
 from typing import NamedTuple
 
-from lrsa.cli import bench, data, predict, reproduce, runs, serve, train
+from lrsa.cli import bench, data, predict, reproduce, runs, serve, studio, train
 from lrsa.errors import LrsaError, nearest
 from lrsa.version import __version__
 
@@ -40,6 +40,7 @@ COMMANDS: dict[str, Command] = {
     ),
     "inspect": Command("RUN", "effective rank, maps of the latents, where the time goes", runs.inspect),
     "report": Command("RUN", "one HTML file with numbers and pictures", runs.report),
+    "studio": Command("[RUNS]", "a page to see, try and compare surrogates", studio.studio),
     "serve": Command("RUN ...", "trained surrogates for other programs, over HTTP", serve.serve),
     "reproduce": Command("WHAT", "the tables and figures of the paper, made anew", reproduce.reproduce),
     "bench": Command("", "speed and memory of all models, as ratios in one run", bench.bench),

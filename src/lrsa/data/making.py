@@ -37,19 +37,20 @@ def make_cases(
     workers: int | None = None,
     cluster: str | None = None,
     progress: Advance = lambda done, total, words: None,
+    block: int = BLOCK,
 ) -> None:
     """Make `path` with so many cases of each split (or extend it, or find that all are there).
 
     `sample` goes to other processes, or to those of the Dask cluster at an address: a function of a module,
-    or a method of a dataclass.
+    or a method of a dataclass. An interruption loses the `block` of cases that each worker was at.
     """
     blocks, tag = path.with_name(path.name + ".parts"), f"{zlib.crc32(schema.to_json().encode()):08x}"
 
     def missing(have: Mapping[str, Dataset]) -> list[CaseBlock]:
         return [
-            CaseBlock(sample, key, split, start, min(start + BLOCK, n), blocks, tag)
+            CaseBlock(sample, key, split, start, min(start + block, n), blocks, tag)
             for split, n in wanted.items()
-            for start in range(len(have.get(split, ())), n, BLOCK)
+            for start in range(len(have.get(split, ())), n, block)
         ]
 
     if not missing(_earlier(path, schema)):

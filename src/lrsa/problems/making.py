@@ -3,12 +3,14 @@
 from pathlib import Path
 
 from lrsa.console import Advance
-from lrsa.data.making import make_cases
+from lrsa.data.making import BLOCK, make_cases
 from lrsa.errors import LrsaError
 from lrsa.problems.problem import Problem
 
 MOST = 10**6
 """Cases of a split: more are a mistake, and the list of them would not fit into memory."""
+PATIENCE = 60.0
+"""Seconds of work that an interruption may lose, if a case takes no longer."""
 
 
 def make_dataset(
@@ -39,6 +41,7 @@ def make_dataset(
         workers=workers,
         cluster=cluster,
         progress=progress,
+        block=max(1, min(BLOCK, int(PATIENCE / problem.seconds.get(fidelity, 1.0)))),
     )
     return path
 

@@ -14,7 +14,8 @@ from lrsa.evaluation.outcome import Evaluation
 from lrsa.files import atomic
 from lrsa.objectives.metrics import DEFINITIONS, LABELS, SELF_CONSISTENCY
 from lrsa.objectives.named import NAMED
-from lrsa.report import page
+from lrsa.pointset import stride_name
+from lrsa.report import page, quantities
 from lrsa.report.cases import Cases
 from lrsa.report.datacard import HEAD, about, card_rows, provenance_rows
 from lrsa.report.figures import draw_errors, draw_samplings, draw_training, sample_pictures
@@ -37,6 +38,7 @@ def write_report(run: Path, evaluation: Evaluation | None = None) -> Path:
         title=f"{config.model} on {config.schema.name}",
         config=config,
         evaluation=evaluation,
+        interest=quantities.section(run, evaluation),
         samplings=_samplings(run, evaluation) if evaluation.samplings else None,
         training=_training(run, evaluation),
         data=_data(config),
@@ -60,7 +62,7 @@ def _errors(run: Path, config: RunConfig, evaluation: Evaluation) -> dict[str, A
         "bars": _bars(config, evaluation),
         "facts": _facts(run, config, evaluation),
         "cases": {"fields": cases.pictures(), "count": len(evaluation.fields)},
-        "charts": [_sorted_errors(run, evaluation), *cases.scatter()],
+        "charts": [*cases.curves(), _sorted_errors(run, evaluation), *cases.scatter()],
         "worst": _worst(evaluation),
         "fields": _fields(evaluation),
     }
@@ -135,7 +137,7 @@ def _samplings(run: Path, evaluation: Evaluation) -> dict[str, Any]:
     draw_samplings(path, points, series)
     table = page.Table(
         ["stride", "points", "relative L2", "self-consistency"],
-        [[str(s.stride), s.points, number(s.relative_l2), number(s.self_consistency)] for s in rows],
+        [[stride_name(s.stride), s.points, number(s.relative_l2), number(s.self_consistency)] for s in rows],
     )
     return {"chart": page.chart(path, "errors over the number of points"), "table": table}
 
@@ -190,8 +192,14 @@ def _definitions(evaluation: Evaluation) -> list[tuple[str, str]]:
     ]
     rows += [(name, NAMED[name.partition(":")[0].partition("@")[0]]) for name in evaluation.metrics]
     rows += [(f"null baseline: {name}", NULLS[name]) for name in evaluation.nulls]
+    rows += quantities.definitions(evaluation)
     if evaluation.samplings:
-        rows.append(("stride s", "every s-th point along each axis of the grid, or of the list of points"))
+        rows.append(
+            (
+                "stride s",
+                "every s-th point along each axis of the grid (sxt: along one and the other), or of the list",
+            )
+        )
         rows.append(("self-consistency", SELF_CONSISTENCY))
     return rows
 

@@ -18,6 +18,8 @@ MINUTES, EPOCHS = 10, 500
 """What a user's own data gets, whichever is less."""
 UNBOUNDED = 10**6
 """Epochs, where minutes alone decide."""
+LATENT_GRID = (32, 32)
+"""Of the small scales, where a model projects the points to a grid: about as many points as they have."""
 LONG = 4
 """A domain whose sides differ more is long: each of its axes is normalised by itself."""
 
@@ -68,6 +70,8 @@ def for_problem(problem: Problem, scale: Scale, model: str) -> Choice:
             if k in known and k in sizes:
                 largest = options.get(k, known[k].default)
                 options[k] = min(sizes[k], largest) if isinstance(largest, int) else sizes[k]
+        if scale.preset is None and options.get("latent_grid"):
+            options["latent_grid"] = LATENT_GRID
     options = {k: v for k, v in options.items() if k in known and k not in DATA_ARGUMENTS}
     named = {"loss": problem.loss, "metrics": problem.metrics}
     settings |= {name: words for name, words in named.items() if words != getattr(TrainConfig, name)}

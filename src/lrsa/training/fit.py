@@ -28,14 +28,15 @@ from lrsa.objectives.named import metrics_of
 from lrsa.objectives.protocols import protocol
 from lrsa.objectives.words import labels
 from lrsa.parallel.ranks import Ranks
-from lrsa.problems.catalogue import quantities_of
 from lrsa.problems.problem import Source
 from lrsa.streaming.stream import check_streams
+from lrsa.surrogate.quantities import all_quantities
 from lrsa.surrogate.surrogate import Surrogate, load
 from lrsa.training.budget import TIMED, WARM, Pace, duration
 from lrsa.training.checkpoint import Standing
 from lrsa.training.config import RunConfig, TrainConfig, check_new, option_names, versions
 from lrsa.training.configure import configured
+from lrsa.training.finish import HELD_OUT, check_ensemble, conclude, train_members
 from lrsa.training.loop import Trainer, case_loss, thinned
 from lrsa.training.recipes import Recipe
 from lrsa.training.repeated_layers import compile_blocks, recompute_blocks, repeated
@@ -55,6 +56,8 @@ def fit(
     threads: int | None = None,
     options: Mapping[str, Any] | None = None,
     matched: bool = False,
+    samples: int | None = None,
+    ensemble: int = 1,
     **train: Any,
 ) -> Surrogate:
     """Train a surrogate and return it; the run folder keeps everything.
@@ -74,6 +77,8 @@ def fit(
         threads: CPU threads (default: torch's choice).
         options: Options of the model, such as width or rank.
         matched: Choose the width that gives the model as many parameters as LRSA would have here.
+        samples: Train on the first so many cases (default: those of the scale; all of a file).
+        ensemble: Models of other seeds that share the run: their mean predicts, with calibrated intervals.
         train: Fields of `TrainConfig`: epochs, batch_size, max_lr, ...
     """
     run = prepare(
@@ -89,6 +94,8 @@ def fit(
         options=options or {},
         train=train,
         matched=matched,
+        samples=samples,
+        ensemble=ensemble,
     )
     train_run(run)
     return load(run)
@@ -108,7 +115,9 @@ def prepare(
     options: Mapping[str, Any],
     train: Mapping[str, Any],
     matched: bool = False,
+    samples: int | None = None,
     shard_points: int = 1,
+    ensemble: int = 1,
 ) -> Path:
     """Make the data if need be, settle every choice, and write the configuration of the run.
 
@@ -118,11 +127,15 @@ def prepare(
     _check_names(options, model_options(model), f'the model "{model}"')
     check_device(device)
     check_threads(threads)
+    check_ensemble(ensemble)
+    if ensemble > 1:
+        train = {"validation": HELD_OUT, **train}
     run = out or default_run(data, model)
     check_new(run)
-    config, survey, choice = configured(data, model, source, scale, recipe, options, train, matched)
+    config, survey, choice = configured(data, model, source, scale, recipe, options, train, matched, samples)
     config = replace(
         config,
+        ensemble=ensemble,
         init=None if init is None else str(Path(init).resolve()),
         device=device,
         threads=threads,
@@ -157,6 +170,21 @@ def made_before(data: str, model: str, out: Path | None) -> Path | None:
 
 def train_run(run: Path, ranks: Ranks | None = None) -> Standing:
     """Train the run of this folder, or go on with it; no other process may at the same time but its ranks."""
+    standing = train_member(run, ranks)
+    if ranks is None or ranks.everyone is None:
+        concluded(run)
+    return standing
+
+
+def concluded(run: Path) -> None:
+    """Train the further members of an ensemble, and keep what is learned from all of them."""
+    config = RunConfig.load(run)
+    train_members(run, config, train_member)
+    conclude(run, config)
+
+
+def train_member(run: Path, ranks: Ranks | None = None) -> Standing:
+    """Train the one model of this folder, or go on with it."""
     config = RunConfig.load(run)
     check_device(config.device)
     if config.threads:
@@ -216,14 +244,15 @@ def _within_budget(run: Path, config: RunConfig, normaliser: Normaliser) -> tupl
     trial = trainer_of(run, replace(config, train=replace(config.train, epochs=WARM + TIMED)), normaliser)
     pace, minutes, epochs, steps = Pace.of(trial), config.train.minutes, config.train.epochs, trial.steps
     if minutes is not None:
-        within, steps = pace.within(minutes, trial.steps)
+        within, steps = pace.within(minutes / config.ensemble, trial.steps)
         epochs = min(epochs, within)
         cut = steps if steps < trial.steps else config.train.steps
         config = replace(config, train=replace(config.train, epochs=epochs, steps=cut))
-    total = pace.seconds(epochs, steps)
+    total = pace.seconds(epochs, steps) * config.ensemble
     finish = datetime.now() + timedelta(seconds=total)
     when = f"{finish:%H:%M}" if total < 12 * 3600 else f"{finish:%Y-%m-%d %H:%M}"
-    return config, f"{epochs} epochs of {steps} steps take about {duration(total)}: until {when}"
+    members = f"{config.ensemble} members of " if config.ensemble > 1 else ""
+    return config, f"{members}{epochs} epochs of {steps} steps take about {duration(total)}: until {when}"
 
 
 def _check_data(model: nn.Module, config: RunConfig, cases: Selection) -> None:
@@ -272,7 +301,8 @@ def _check_first_step(surrogate: Surrogate, config: RunConfig) -> None:
     symmetry.factors(first[0])  # refused where the case lacks what the group needs
     batch = collator([thinned(example, config.train, [0]) for example in first])
     targets = labels(config.schema.names.targets, surrogate.normaliser.u_scale.shape[-1])
-    metrics_of(config.train.metrics, targets, training[0], quantities_of(config.schema.name))
+    quantities = all_quantities(config.schema.name, config.train.quantities, training[0])
+    metrics_of(config.train.metrics, targets, training[0], quantities)
     # Noise that is drawn in training stops the chunks. (Norms over a batch may need more than a first one.)
     surrogate.train(config.train.chunk is not None)
     # With gradients: what is too large to train on is refused before there is a run.

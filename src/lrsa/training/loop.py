@@ -52,7 +52,7 @@ class Trainer:
         ranks: Ranks | None = None,
     ) -> None:
         self.run, self.config, self.device, self.ranks = run, config, device, ranks or Ranks()
-        surrogate.others = self.ranks.shared
+        surrogate.sharing = self.ranks.shared
         self.surrogate, self.protocol, self.collate = surrogate.to(device), protocol, collate
         self.cases, self.validation = cases, validation
         examples = protocol.examples(cases[0])

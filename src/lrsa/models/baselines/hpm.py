@@ -134,6 +134,7 @@ PRESETS: dict[str, dict[str, object]] = {
     "plasticity": preset(2, 1, 4, 128, 8, 128, 1, {"structured": True, "time": True}),
     "airfoil": preset(2, 0, 1, 128, 8, 128, 1, {"structured": True, "kernel_size": 1}),
     "darcy": preset(2, 1, 1, 128, 8, 128, 1, {"structured": True, "reference": 8}),
+    "pipe": preset(2, 0, 1, 128, 8, 128, 1, {"structured": True}),  # no script is released: as for Plasticity
     "irregular-darcy": preset(2, 1, 1, 128, 4, 32, 1, {"coordinates": False, "eigen_positions": 32}),
     "pipe-turbulence": preset(2, 1, 1, 128, 8, 64, 1, {"coordinates": False}),
     "heat-transfer": preset(
