@@ -7,9 +7,8 @@ from torch import Tensor
 
 from lrsa.context import Context
 from lrsa.errors import LrsaError
-from lrsa.models.block import Block
 from lrsa.models.template import Partial
-from lrsa.streaming.walk import Chunk, Walk
+from lrsa.streaming.walk import Chunk, Stages, Walk
 
 
 def cut(x: Tensor, f: Tensor | None, context: Context | None, chunk: int) -> list[Chunk]:
@@ -35,10 +34,10 @@ def cut(x: Tensor, f: Tensor | None, context: Context | None, chunk: int) -> lis
 class Chunked(Walk):
     """Chunk after chunk, without a graph: run it under `no_grad`. A block writes over h of the one before."""
 
-    def meet(self, block: Block) -> Tensor:
+    def meet(self, block: Stages) -> Tensor:
         return merged(block, self.partials(block))
 
-    def partials(self, block: Block) -> Iterator[Partial]:
+    def partials(self, block: Stages) -> Iterator[Partial]:
         """Of every chunk."""
         return (block.partial(h, c.x, c.context) for h, c in zip(self.h, self.chunks, strict=True))
 
@@ -46,7 +45,7 @@ class Chunked(Walk):
         return copied(values, self.h, self.chunks)
 
 
-def merged(block: Block, partials: Iterable[Partial]) -> Tensor:
+def merged(block: Stages, partials: Iterable[Partial]) -> Tensor:
     """The processed latents of all points: here chunks meet, and processes that share a sample would."""
     return block.low_rank.process(reduce(lambda a, b: a.merge(b), partials).finish())
 

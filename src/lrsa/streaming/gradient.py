@@ -20,16 +20,15 @@ from torch import Tensor, nn
 from torch.autograd.function import once_differentiable
 
 from lrsa.context import Context
-from lrsa.models.block import Block
 from lrsa.models.operator import NeuralOperator
 from lrsa.models.template import Partial
 from lrsa.streaming.chunks import Chunked, copied, merged
-from lrsa.streaming.walk import Chunk
+from lrsa.streaming.walk import Chunk, Stages
 
 
-def apply_chunked(model: NeuralOperator, chunks: Sequence[Chunk]) -> Tensor:
+def apply_chunked(model: NeuralOperator, chunks: Sequence[Chunk], kernels: bool = False) -> Tensor:
     """u (B, N, o), differentiable. For the backward pass h (B, N, d) is kept at the entry of each block."""
-    return _Chunked.apply(model, chunks, *inputs_of(model, chunks))  # pyright: ignore[reportReturnType]
+    return _Chunked.apply(model, chunks, kernels, *inputs_of(model, chunks))  # pyright: ignore[reportReturnType]
 
 
 def inputs_of(model: NeuralOperator, chunks: Sequence[Chunk]) -> list[Tensor]:
@@ -41,15 +40,18 @@ class _Chunked(torch.autograd.Function):
     """(chunks, parameters) -> u. Its gradient cannot be differentiated again."""
 
     @staticmethod
-    def forward(ctx: Any, model: NeuralOperator, chunks: Sequence[Chunk], *inputs: Tensor) -> Tensor:
+    def forward(
+        ctx: Any, model: NeuralOperator, chunks: Sequence[Chunk], kernels: bool, *inputs: Tensor
+    ) -> Tensor:
         kind = inputs[0].device.type
         dtype, enabled = torch.get_autocast_dtype(kind), torch.is_autocast_enabled(kind)
         # Without the cache of cast weights: those cast without a graph would have no gradient.
         precision = bound(torch.autocast, kind, dtype, enabled, cache_enabled=False)
         with precision():
-            walk = _Recorded(model, chunks)
+            walk = _Recorded(model, chunks, kernels)
             u = walk.run()
         ctx.model, ctx.chunks, ctx.precision, ctx.partials = model, chunks, precision, walk.kept
+        ctx.stages = walk.stages
         # The inputs are saved too: torch then notices a change of them before the backward pass.
         ctx.save_for_backward(*walk.entries, *inputs)
         return u
@@ -62,25 +64,25 @@ class _Chunked(torch.autograd.Function):
         g: Sequence[Tensor] = gradients[0].split([c.x.shape[1] for c in ctx.chunks], dim=1)
         with torch.enable_grad(), ctx.precision():
             leave: Callable[[Tensor], Tensor] = ctx.model.project
-            for depth, block in reversed(list(enumerate(ctx.model.each_block()))):
+            for depth, block in reversed(list(enumerate(ctx.stages))):
                 h = entries[depth * count : (depth + 1) * count]
                 g = back.through_block(block, leave, h, ctx.partials[depth], g)
                 leave = nn.Identity()
             back.through_lift(g)
-        return None, None, *(back.sums.get(t) for t in inputs_of(ctx.model, back.chunks))
+        return None, None, None, *(back.sums.get(t) for t in inputs_of(ctx.model, back.chunks))
 
 
 class _Recorded(Chunked):
     """The same walk, which leaves every h as it is and keeps what the backward pass starts from."""
 
-    def __init__(self, model: NeuralOperator, chunks: Sequence[Chunk]) -> None:
-        super().__init__(model, chunks)
+    def __init__(self, model: NeuralOperator, chunks: Sequence[Chunk], kernels: bool) -> None:
+        super().__init__(model, chunks, kernels)
         self.entries: list[Tensor] = []
         """h of every chunk at the entry of each block."""
         self.kept: list[list[Partial]] = []
         """The partial of every chunk, block by block."""
 
-    def meet(self, block: Block) -> Tensor:
+    def meet(self, block: Stages) -> Tensor:
         self.entries += self.h
         self.kept.append(_side_by_side(self.partials(block), len(self.chunks)))
         return merged(block, self.kept[-1])
@@ -99,7 +101,7 @@ class _Backward:
 
     def through_block(
         self,
-        block: Block,
+        block: Stages,
         leave: Callable[[Tensor], Tensor],
         h: Sequence[Tensor],
         partials: Sequence[Partial],
