@@ -33,6 +33,9 @@ from lrsa.training.survey import normaliser_of
 
 ROUNDS = 5
 """In which LRSA and another model take turns; the fastest step of each counts."""
+BY_TORCH = {"kernels": False}
+"""Tables rank models, and only LRSA has kernels."""
+DEFAULTS = {**asdict(TrainConfig()), **BY_TORCH}
 
 
 @dataclass(frozen=True)
@@ -53,7 +56,7 @@ class Job:
         problem = get(self.problem)
         scale = problem.scale(self.scale)
         choice = for_problem(problem, scale, self.model)
-        options, train = settled(choice, self.recipe, self.options, self.train)
+        options, train = settled(choice, self.recipe, self.options, {**BY_TORCH, **self.train})
         origin = problem.schema(scale.fidelity, 0).origin().provenance if self.source == "generated" else {}
         made = {
             "problem": self.problem,
@@ -72,7 +75,7 @@ class Job:
     def key(self) -> str:
         """The name of its record: of what differs from the defaults, so that a new option changes none."""
         made = self.configuration()
-        for name, default in (("options", self._default_options()), ("train", asdict(TrainConfig()))):
+        for name, default in (("options", self._default_options()), ("train", DEFAULTS)):
             made[name] = {k: v for k, v in made[name].items() if k not in default or v != default[k]}
         content = json.dumps(made, sort_keys=True)
         return f"{self.problem}-{self.model}-{hashlib.sha256(content.encode()).hexdigest()[:12]}"
@@ -93,9 +96,16 @@ class Job:
         words = [f"lrsa train {self.problem} --model {self.model} --scale {self.scale}"]
         words += [f"--source {self.source}"] if self.source == "official" else []
         words += [f"--recipe {self.recipe}", *(["--matched"] if self.matched else [])]
-        for prefix, given in (("model", self.options), ("train", self.train)):
-            words += [f"--{prefix}.{name.replace('_', '-')} {value}" for name, value in given.items()]
+        for prefix, given in (("model", self.options), ("train", {**BY_TORCH, **self.train})):
+            words += [_option(prefix, name.replace("_", "-"), value) for name, value in given.items()]
         return " ".join(words)
+
+
+def _option(prefix: str, name: str, value: Any) -> str:
+    """As it is typed: what is true or false is a word by itself."""
+    if isinstance(value, bool):
+        return f"--{prefix}.{'' if value else 'no-'}{name}"
+    return f"--{prefix}.{name} {value}"
 
 
 @dataclass(frozen=True)
@@ -174,7 +184,7 @@ def _trained(job: Job, run: Path, threads: int) -> Cell:
                 out=run,
                 threads=threads,
                 options=job.options,
-                train=job.train,
+                train={**BY_TORCH, **job.train},
                 matched=job.matched,
             )
     except Busy:
@@ -210,7 +220,7 @@ def _step_times(job: Job, run: Path, config: RunConfig) -> dict[str, float]:
         times = [_seconds(theirs, k) for k in range(1 + ROUNDS)]
         return {"model": min(times[1:]), "lrsa": min(times[1:])}
     base, survey, _ = configured(
-        job.problem, "lrsa", job.source, job.scale, job.recipe, {}, job.train, matched=False
+        job.problem, "lrsa", job.source, job.scale, job.recipe, {}, {**BY_TORCH, **job.train}, matched=False
     )
     ours = _trainer(run, base, survey.normaliser)
     pairs = [(_seconds(theirs, k), _seconds(ours, k)) for k in range(1 + ROUNDS)][1:]

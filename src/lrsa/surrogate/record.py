@@ -28,6 +28,8 @@ class Record:
     """True: it was trained with quadrature weights that differ, and needs them. None: it takes them where
     they are given. False: it was told not to use any."""
     precision: Precision
+    kernels: bool
+    """What a run was trained by computes its predictions, too: kernels, or plain torch."""
 
     @staticmethod
     def load(run: Path) -> "Record":
@@ -39,6 +41,7 @@ class Record:
                 options=dict(values["options"]),
                 weighted=(values.get("weighted") or None) if values["train"]["weights"] else False,
                 precision=values["train"]["precision"],
+                kernels=bool(values["train"].get("kernels")),
             )
             if not conforms(record, Record):
                 raise TypeError("an entry is of another type")

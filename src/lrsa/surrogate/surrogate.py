@@ -23,7 +23,7 @@ from lrsa.models.create import create_model
 from lrsa.models.operator import NeuralOperator
 from lrsa.objectives.protocols import Protocol, protocol
 from lrsa.pointset import PointSet
-from lrsa.streaming.stream import stream
+from lrsa.streaming.stream import apply_whole, stream
 from lrsa.surrogate.precision import Precision, autocast
 from lrsa.surrogate.ranges import Ranges
 from lrsa.surrogate.record import Record
@@ -58,6 +58,8 @@ class Surrogate(nn.Module):
         """Those of the training cases, where they are known."""
         self.chunk: int | None = None
         """Points at a time in training; None: all."""
+        self.kernels = False
+        """Whether kernels compute its blocks, where there are any here."""
 
     @property
     def protocol(self) -> Protocol:
@@ -67,7 +69,10 @@ class Surrogate(nn.Module):
     def forward(self, x: Tensor, f: Tensor | None = None, context: Context | None = None) -> Tensor:
         """x (B, N, p), f (B, N, c) -> u (B, N, o), in physical units."""
         inputs = self.normalise(x, f, context or Context())
-        u = self.model(*inputs) if self.chunk is None else stream(self.model, *inputs, self.chunk)
+        if self.chunk is None:
+            u = apply_whole(self.model, *inputs, self.kernels)
+        else:
+            u = stream(self.model, *inputs, self.chunk, self.kernels)
         return self.normaliser.targets(u, f)
 
     def normalise(
@@ -181,7 +186,8 @@ class Surrogate(nn.Module):
         f = None if f is None else f.to(device)
         if x.shape[1] <= WHOLE or not streams(self.model):
             return finite(self(x, f, context))
-        return finite(self.normaliser.targets(stream(self.model, *self.normalise(x, f, context)), f))
+        u = stream(self.model, *self.normalise(x, f, context), kernels=self.kernels)
+        return finite(self.normaliser.targets(u, f))
 
     def check(self, x: Tensor, f: Tensor | None, context: Context | None = None) -> None:
         """Refuse points that do not fit, saying what differs."""
@@ -247,6 +253,7 @@ def load(run: str | Path, epoch: Epoch = "best") -> Surrogate:
             model, normaliser, record.schema, record.weighted, record.precision, Ranges.load(run)
         )
         surrogate.load_state_dict(tensors)
+        surrogate.kernels = record.kernels
     except (KeyError, RuntimeError) as error:
         raise LrsaError(f"{path} does not belong to {run / 'config.json'}: train again") from error
     return surrogate.eval()

@@ -1,5 +1,6 @@
 """From data to a trained surrogate: what `lrsa train` and `lrsa.fit` both do."""
 
+import logging
 import shlex
 import sys
 from collections.abc import Mapping
@@ -19,7 +20,8 @@ from lrsa.data.store import Selection
 from lrsa.data.symmetry import Symmetry
 from lrsa.errors import LrsaError, nearest
 from lrsa.files import alone
-from lrsa.machine import check_device, check_threads
+from lrsa.kernels.stages import why_torch
+from lrsa.machine import check_device, check_threads, keep_memory
 from lrsa.models.create import create_model
 from lrsa.models.registry import model_options
 from lrsa.objectives.named import metrics_of
@@ -29,13 +31,15 @@ from lrsa.problems.catalogue import quantities_of
 from lrsa.problems.problem import Source
 from lrsa.surrogate.surrogate import Surrogate, load
 from lrsa.training.budget import TIMED, WARM, Pace, duration
-from lrsa.training.checkpoint import Standing
+from lrsa.training.checkpoint import STATE, Standing
 from lrsa.training.config import RunConfig, TrainConfig, check_new, option_names, versions
 from lrsa.training.configure import configured
 from lrsa.training.loop import Trainer, case_loss, thinned
 from lrsa.training.recipes import Recipe
 from lrsa.training.repeated_layers import compile_blocks, recompute_blocks, repeated
 from lrsa.training.survey import normaliser_of, split_cases
+
+log = logging.getLogger(__name__)
 
 
 def fit(
@@ -121,7 +125,9 @@ def prepare(
         command=_command(),
         versions=versions(),
     )
-    _check_first_step(surrogate_of(config, survey.normaliser), config)
+    surrogate = surrogate_of(config, survey.normaliser)
+    _check_first_step(surrogate, config)
+    config = _on_a_path(config, surrogate.model)
     config, estimate = _within_budget(run, config, survey.normaliser)
     now = {**config.options, **vars(config.train)}
     shown = ", ".join(f"{k} {now[k]}" for k in (*choice.model, *choice.train))
@@ -138,14 +144,20 @@ def train_run(run: Path) -> Standing:
     check_device(config.device)
     if config.threads:
         torch.set_num_threads(config.threads)
+    if torch.device(config.device).type == "cpu":
+        keep_memory()
     with alone(run.resolve()), bar(f"Training {config.model} on {config.schema.name}") as report:
-        return trainer_of(run, config).train(report)
+        trainer = trainer_of(run, config)
+        _check_path(run, config, trainer.surrogate.model)
+        return trainer.train(report)
 
 
 def trainer_of(run: Path, config: RunConfig, normaliser: Normaliser | None = None) -> Trainer:
     """The trainer of a run, before its first step."""
     surrogate = surrogate_of(config, normaliser or normaliser_of(run, config))
-    if config.train.recompute:
+    if config.train.recompute and config.train.kernels:
+        surrogate.chunk = sys.maxsize  # one chunk: of a walk by chunks the input of each block is kept
+    elif config.train.recompute:
         recompute_blocks(surrogate.model)
     if config.train.compile:
         compile_blocks(surrogate.model)
@@ -168,7 +180,7 @@ def surrogate_of(config: RunConfig, normaliser: Normaliser) -> Surrogate:
     training, _ = split_cases(config)
     model = create_model(config.model, **config.options)
     surrogate = Surrogate(model, normaliser, config.schema, config.weighted, config.train.precision)
-    surrogate.chunk = config.train.chunk
+    surrogate.chunk, surrogate.kernels = config.train.chunk, bool(config.train.kernels)
     _check_data(surrogate.model, config, training)
     if config.init is not None:
         earlier = load(config.init).state_dict()
@@ -177,6 +189,29 @@ def surrogate_of(config: RunConfig, normaliser: Normaliser) -> Surrogate:
         except RuntimeError as error:
             raise LrsaError(f"the weights of {config.init} are of another model or other data") from error
     return surrogate
+
+
+def _on_a_path(config: RunConfig, model: nn.Module) -> RunConfig:
+    """The configuration, with what computes the blocks: kernels where they can, else torch."""
+    why = why_torch(model, config.device, config.train.precision)
+    needs_grid = needs_of(model).grid
+    for off, reason in (
+        (config.train.kernels is False, "it was asked for"),
+        (config.train.compile, "compiled blocks are torch's"),
+        (config.train.recompute and needs_grid, "a grid is not computed again by chunks"),
+    ):
+        why = reason if off else why
+    path = "kernels" if why is None else f"torch: {why}"
+    return replace(config, train=replace(config.train, kernels=why is None), path=path)
+
+
+def _check_path(run: Path, config: RunConfig, model: nn.Module) -> None:
+    """Say what computes the blocks; and where a run goes on by torch that kernels began, that bits differ."""
+    why = why_torch(model, config.device, config.train.precision) if config.train.kernels else None
+    log.debug("blocks by %s", config.path or "torch: an older run" if why is None else f"torch: {why}")
+    if why is not None and (run / STATE).exists():
+        console.print(f"{run} was trained by kernels and goes on by torch ({why}): not to the same bits")
+        replace(config, path=f"{config.path}, then torch: {why}").save(run)
 
 
 def _within_budget(run: Path, config: RunConfig, normaliser: Normaliser) -> tuple[RunConfig, str]:
