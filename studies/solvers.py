@@ -188,7 +188,7 @@ def heat_transfer(seed: int) -> str:
     faces = [one.mean + one.deviation * (share @ modes @ drawn) for share in shares]
     reach = one.diffusivity * one.duration / (2 * one.steps)
     found = Conduction(fine, len(fine.face), reach).advance(faces[1] - one.initial, 2 * one.steps)
-    distance, there = KDTree(fine.points).query(coarse.points)
+    distance, there = map(np.asarray, KDTree(fine.points).query(coarse.points))
     same = distance < 1e-9  # all but the middles of tetrahedra
     return relative(one.solve(faces[0])[same], one.initial + found[there[same]])
 

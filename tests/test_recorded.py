@@ -1,6 +1,8 @@
 """What an earlier version recorded stays so: its data opens, its runs load, evaluate, predict and go on.
 
-The same training gives the same weights: to the bit on the processor of the recording, else to rounding.
+The same training gives the same weights: to the bit on the processor of the recording, else to rounding. That
+is 1e-3 of a weight tensor (or 1e-5), not of each of its numbers: where the loss does not depend on one, such
+as a bias of attention's keys, rounding decides its gradient, and AdamW makes that as large as any other.
 """
 
 import json
@@ -15,7 +17,6 @@ from recorded.record import HERE, processor
 from safetensors.torch import load_file
 from small import assert_bit_equal
 from torch import Tensor
-from torch.testing import assert_close
 
 import lrsa
 from lrsa.cli.program import main
@@ -44,8 +45,9 @@ def assert_same_weights(ours: dict[str, Tensor], theirs: dict[str, Tensor]) -> N
         assert_bit_equal(ours, theirs)
     else:
         assert ours.keys() == theirs.keys()
-        for name in ours:
-            assert_close(ours[name], theirs[name], rtol=1e-3, atol=1e-5)
+        for name, weights in theirs.items():
+            allowed = 1e-3 * weights.double().norm() + 1e-5 * weights.numel() ** 0.5
+            assert (ours[name].double() - weights).norm() <= allowed, name
 
 
 def test_every_model_and_protocol_is_recorded() -> None:

@@ -130,7 +130,7 @@ def test_all_that_a_page_is_made_of_is_installed() -> None:
     root = Path(__file__).parents[2]
     settings = tomllib.loads((root / "pyproject.toml").read_text())["tool"]["setuptools"]
     installed = {p for pattern in settings["package-data"]["lrsa"] for p in (root / "src/lrsa").glob(pattern)}
-    there = {p for p in (root / "src/lrsa").rglob("*.*") if p.is_file() and "__pycache__" not in p.parts}
+    there = {p for p in (root / "src/lrsa").rglob("*") if p.is_file() and "__pycache__" not in p.parts}
     assert {p for p in there if p.suffix != ".py"} == installed
 
 

@@ -2,6 +2,7 @@
 
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -22,9 +23,7 @@ def moving(count: int, seed: int = 0) -> list[PointSet]:
     return [frames(case, 12) for case in grid_cases(count, seed)]
 
 
-def normaliser(
-    cases: list[PointSet], coordinates: str = "box", history: int = 0, **asked: bool
-) -> Normaliser:
+def normaliser(cases: list[PointSet], coordinates: str = "box", history: int = 0, **asked: Any) -> Normaliser:
     statistics = Statistics(**asked)
     for case in cases:
         statistics.add(case)

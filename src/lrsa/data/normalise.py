@@ -118,9 +118,9 @@ class Normaliser(nn.Module):
     @staticmethod
     def holding(tensors: Mapping[str, Tensor]) -> "Normaliser":
         """Of the state of another one."""
-        sizes = (tensors[f"{name}_shift"].shape[-1:].numel() for name in "xfgu")
+        x, f, g, u = (tensors[f"{name}_shift"].shape[-1:].numel() for name in "xfgu")
         each = tensors["u_shift"].shape[:-1]
-        made = Normaliser(*sizes, len(tensors["x_axes"]), each[0] if each else None)
+        made = Normaliser(x, f, g, u, len(tensors["x_axes"]), each[0] if each else None)
         for name in OPTIONAL:
             setattr(made, name, tensors.get(name))
         made.load_state_dict(tensors)

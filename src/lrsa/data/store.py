@@ -33,9 +33,10 @@ FORMAT, VERSION = "lrsa-pointsets", 1
 PER_POINT = ("x", "f", "f_mask", "u", "u_mask", "weights", "surface")
 PER_CELL = ("cells", "cell_types")
 TABLES = ("offsets", "cell_offsets", "grids")
-KINDS = dict.fromkeys(("f_mask", "u_mask", "surface"), "b") | dict.fromkeys(
-    (*PER_CELL, *TABLES, "redraws", "iterations"), "iu"
-)
+KINDS: dict[str, str] = {
+    **dict.fromkeys(("f_mask", "u_mask", "surface"), "b"),
+    **dict.fromkeys((*PER_CELL, *TABLES, "redraws", "iterations"), "iu"),
+}
 """Kinds of numbers, of the arrays that are not floating-point."""
 
 

@@ -99,7 +99,9 @@ class NullBaselines:
         """What the inputs of a case look like, as a vector of one length for all cases."""
         case = self.protocol.inputs(case)
         parameters = np.zeros(0) if case.globals is None else case.globals.astype(float)
-        fields = [(v, np.ones(v.shape, bool)) for v in (case.x, case.f) if v is not None]
+        fields: list[tuple[np.ndarray, np.ndarray]] = [
+            (v, np.ones(v.shape, bool)) for v in (case.x, case.f) if v is not None
+        ]
         if case.u is not None:
             frames = np.moveaxis(case.u, 0, -2).reshape(len(case), -1)
             fields.append((frames, np.ones(frames.shape, bool)))

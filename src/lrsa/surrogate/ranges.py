@@ -104,10 +104,12 @@ def _spans(case: PointSet) -> dict[str, Span]:
         ("input", case.f, case.f_mask, names.inputs),
         ("parameter", None if case.globals is None else case.globals[None], None, names.globals),
     ):
-        for i, column in enumerate([] if values is None else values.T):
+        if values is None:
+            continue
+        for i, column in enumerate(values.T):
             seen = column if known is None else column[known[:, i]]
             if len(seen):
-                label = _label(labels, i, np.shape(values)[1])
+                label = _label(labels, i, len(values.T))
                 spans[f"{kind} {label}"] = (float(seen.min()), float(seen.max()))
     times = case.times if case.times is not None else case.time
     if times is not None:

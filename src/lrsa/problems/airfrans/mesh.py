@@ -152,12 +152,13 @@ def _stations(tail: float, side: int, wake: int, end: float) -> np.ndarray:
 
 def _height(stations: np.ndarray, curve: np.ndarray, tail: np.ndarray) -> np.ndarray:
     """S at the stations: the profile, and beyond the trailing edge the wake, which -ζ continues below."""
-    if (np.diff(curve.real) <= 0).any() or (np.diff(tail.real) <= 0).any():
+    along, beyond = np.real(curve), np.real(tail)
+    if (np.diff(along) <= 0).any() or (np.diff(beyond) <= 0).any():
         raise Failure("a profile folds over itself when it is unfolded")
-    end = tail[0].real
-    behind = CubicSpline(tail.real, tail.imag)(np.maximum(np.abs(stations), end))
+    end = beyond[0]
+    behind = CubicSpline(beyond, np.imag(tail))(np.maximum(np.abs(stations), end))
     return np.where(
         np.abs(stations) < end * (1 - 1e-12),
-        CubicSpline(curve.real, curve.imag)(np.clip(stations, -end, end)),
+        CubicSpline(along, np.imag(curve))(np.clip(stations, -end, end)),
         np.sign(stations) * behind,
     )

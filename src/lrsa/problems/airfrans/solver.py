@@ -149,7 +149,7 @@ def case_of(flow: Flow, grid: CGrid, fields: Fields, redraws: int = 0) -> PointS
     values = np.column_stack([fields.velocity, fields.pressure, fields.viscosity])
     u, surface = at_nodes(values, grid), np.zeros(len(grid.points), bool)
     surface[grid.wall] = True
-    u[np.ix_(surface, [0, 1, 3])] = 0
+    u[surface, :2] = u[surface, 3] = 0
     sdf = np.zeros(len(u))
     sdf[~surface] = distance_to(grid.points[~surface], grid.points[grid.wall])
     stream = np.tile(flow.velocity, (len(u), 1))

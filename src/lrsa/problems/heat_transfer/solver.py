@@ -71,7 +71,7 @@ class Conduction:
     def __init__(self, mesh: Mesh, given: int, reach: float, solver: Solving | None = None) -> None:
         """`given` nodes are given; `reach` is α Δt; `solver` makes of a matrix what solves with it."""
         mass, stiffness = matrices(mesh.points, mesh.tetrahedra)
-        flow = (reach / 2) * stiffness
+        flow = sp.csr_array((reach / 2) * stiffness)
         self.mass, self.flow, self.inflow = mass[given:, given:], flow[given:, given:], flow[given:, :given]
         self.solve = (solver or factorised)(self.mass + self.flow)
 
