@@ -8,7 +8,8 @@ import json
 import math
 import os
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Generator, Sequence
+from functools import partial
 from pathlib import Path
 
 import numpy as np
@@ -71,6 +72,8 @@ class Trainer:
         self.case_loss = case_loss(config, self.surrogate)
         self.symmetry = Symmetry.of(config.symmetry, cases)
         self.progress = Standing()
+        self.ahead: Generator[Batch] | None = None
+        """The batches of the next epoch."""
 
     def train(self, report: Advance) -> Standing:
         """Run to the last epoch; `model.safetensors` holds the best one by validation, `last` the last."""
@@ -83,11 +86,15 @@ class Trainer:
         _truncate(self.run / "metrics.jsonl", self.progress.metrics_bytes)
         for unfinished in self.run.rglob(".*.safetensors.*.tmp"):  # of a killed run
             unfinished.unlink()
-        while self.progress.epoch < self.config.epochs:
-            started = time.perf_counter()
-            self._epoch(report)
-            self.progress.seconds += time.perf_counter() - started
-            save_checkpoint(checkpoint, *state, self.progress)
+        try:
+            while self.progress.epoch < self.config.epochs:
+                started = time.perf_counter()
+                self._epoch(report)
+                self.progress.seconds += time.perf_counter() - started
+                save_checkpoint(checkpoint, *state, self.progress)
+        finally:
+            if self.ahead is not None:
+                self.ahead.close()
         save_model(self.run / "last.safetensors", self.surrogate)
         if not self.progress.best_epoch:  # no validation, or none that was finite
             save_model(self.run / "model.safetensors", self.surrogate)
@@ -96,7 +103,7 @@ class Trainer:
     def _epoch(self, report: Advance) -> None:
         epoch, config = self.progress.epoch, self.config
         torch.manual_seed(1_000_003 * config.seed + epoch)
-        batches = prefetch(self.batch, self.batches(epoch))
+        batches = self.ahead or self._reading(epoch)
         total, seen, started = 0.0, 0, time.perf_counter()
         self.surrogate.train()
         for step in range(1, self.steps + 1):
@@ -110,6 +117,8 @@ class Trainer:
             words = f"epoch {epoch + 1} loss {total / seen:.4f}{self._best()}"
             report(epoch * self.steps + step, self.steps * config.epochs, f"{words} {rate:.0f} cases/s")
         batches.close()
+        # What comes next is read while this epoch is validated and saved.
+        self.ahead = self._reading(epoch + 1) if epoch + 1 < config.epochs else None
         self._close_epoch(
             {"epoch": epoch + 1, "lr": float(self.scheduler.get_last_lr()[0]), "loss": total / seen}
         )
@@ -120,15 +129,19 @@ class Trainer:
         keys = keys[: self.steps * self.config.batch_size]
         return [keys[i :: self.steps] for i in range(self.steps)]
 
-    def batch(self, keys: Sequence[tuple[int, int]]) -> Batch:
-        """The examples of these (case, index) keys, each moved by a symmetry of this epoch's."""
-        return self.collate([self._example(i, k) for i, k in keys])
+    def batch(self, keys: Sequence[tuple[int, int]], epoch: int | None = None) -> Batch:
+        """The examples of these (case, index) keys, each moved by a symmetry of the epoch's (of this one)."""
+        epoch = self.progress.epoch if epoch is None else epoch
+        return self.collate([self._example(epoch, i, k) for i, k in keys])
 
-    def _example(self, i: int, k: int) -> PointSet:
+    def _reading(self, epoch: int) -> Generator[Batch]:
+        return prefetch(partial(self.batch, epoch=epoch), self.batches(epoch))
+
+    def _example(self, epoch: int, i: int, k: int) -> PointSet:
         example = self.protocol.example(self.cases[i], k)
-        rng = np.random.default_rng([DRAWS, self.config.seed, self.progress.epoch, i, k])
+        rng = np.random.default_rng([DRAWS, self.config.seed, epoch, i, k])
         moved = self.symmetry.draw(example, rng)(example)
-        return thinned(moved, self.config, [self.progress.epoch, i, k])
+        return thinned(moved, self.config, [epoch, i, k])
 
     def step(self, batch: Batch) -> float:
         """One step of the optimiser; the loss before it."""
