@@ -137,7 +137,7 @@ def test_the_sanitizers_find_nothing(tmp_path: Path) -> None:
         str(tests),
         "-n0",
         "-x",
-        f"--basetemp={tmp_path / 'tests' / 'base'}",
+        f"--basetemp={tmp_path / 'base'}",
     ]
     done = subprocess.run(command, env=environment(tmp_path / "home", **more), capture_output=True, text=True)
     assert done.returncode == 0, done.stdout[-3000:] + done.stderr[-3000:]
