@@ -34,6 +34,7 @@ constexpr long LANES = 8, ACROSS = 2;
 typedef float vec __attribute__((vector_size(4 * LANES)));
 typedef float anywhere __attribute__((vector_size(4 * LANES), aligned(4)));
 typedef int ints __attribute__((vector_size(4 * LANES)));
+typedef unsigned bits __attribute__((vector_size(4 * LANES)));
 
 inline vec load(const float *p) { return *(const anywhere *)p; }
 inline void store(float *p, vec x) { *(anywhere *)p = x; }
@@ -75,7 +76,7 @@ inline vec exponential(vec x) {
     q = q * r + 0.166665126f;
     q = q * r + 0.499999879f;
     vec y = (q * (r * r) + r) + 1.f;
-    return x < low ? vec{} : (vec)((ints)y + ((ints)shifted << 23));
+    return x < low ? vec{} : (vec)((bits)y + ((bits)shifted << 23));
 }
 
 // Distribution and density of the standard normal law: erfc z = exp(-z²) t Q(t) with t = 1 / (1 + 0.4 z).
