@@ -3,12 +3,13 @@ PYTHON ?= python3.11
 BIN := .venv/bin
 READY := .venv/.ready
 
-.PHONY: help setup demo test test-slow lint bench clean
+.PHONY: help setup demo test test-slow test-browser lint bench clean
 
 help:
 	@echo "make demo       install, make data, train, show the result (four minutes on two cores)"
 	@echo "make test       install, run the tests"
 	@echo "make test-slow  the minutes-long verifications"
+	@echo "make test-browser the page in Chromium, where there is one"
 	@echo "make lint       format, style, the direction of imports, types"
 	@echo "make bench      speed ratios"
 
@@ -30,6 +31,9 @@ test: $(READY)
 
 test-slow: $(READY)
 	$(BIN)/python -m pytest -m slow
+
+test-browser: $(READY)
+	OMP_NUM_THREADS=1 $(BIN)/python -m pytest -m browser
 
 lint: $(READY)
 	$(BIN)/ruff format --check .

@@ -30,6 +30,7 @@ from lrsa.numerics.random_fields import cosine_field
 from lrsa.pointset import PointSet
 from lrsa.problems.airfoil.solver import Airfoil
 from lrsa.problems.catalogue import CATALOGUE
+from lrsa.problems.composite.solver import Composite
 from lrsa.problems.darcy.solver import Darcy, solve_darcy
 from lrsa.problems.elasticity.solver import Elasticity
 from lrsa.problems.heat_transfer.gear import gear
@@ -198,6 +199,11 @@ def irregular_darcy(seed: int) -> str:
     return relative(coarse, fine)
 
 
+def composite(seed: int) -> str:
+    coarse, fine = (fields(Composite(finer=k).sample(np.random.default_rng(seed))) for k in (2, 3))
+    return relative(coarse, fine)
+
+
 REFINED: dict[str, tuple[str, range, Difference]] = {
     "darcy": ("3 x 3 cells for each", range(3), darcy),
     "navier-stokes": ("512², t = 10 / 15 / 20", range(1), navier_stokes),
@@ -206,6 +212,7 @@ REFINED: dict[str, tuple[str, range, Difference]] = {
     "airfoil": ("half the cells' size, settled to 1e-4", range(2), airfoil),
     "heat-transfer": ("half the elements' size and steps", range(3), heat_transfer),
     "irregular-darcy": ("half the elements' size", range(3), irregular_darcy),
+    "composite": ("two thirds of the elements' size", range(3), composite),
 }
 HEAD = """\
 # The solvers

@@ -8,8 +8,8 @@ from hypothesis import strategies as st
 
 from lrsa.pointset import Names, PointSet
 
-OPTIONAL = ("f", "u_mask", "weights", "surface", "globals", "cells", "times", "time", "f_mask")
-NAMES = Names(("x", "y"), ("a", "b"), ("p", "T"), ("Re",), {"p": "Pa", "T": "K", "Re": "1"})
+OPTIONAL = ("f", "u_mask", "weights", "surface", "globals", "cells", "times", "time", "f_mask", "residual")
+NAMES = Names(("x", "y"), ("a", "b"), ("p", "T"), ("Re",), {"p": "Pa", "T": "K", "Re": "1"}, "y")
 FRAMES = 3
 
 
@@ -31,6 +31,7 @@ def make_case(seed: int, points: int, fields: Iterable[str] = ("f",), **more: An
         "times": np.cumsum(rng.random(FRAMES)).astype(np.float32),
         "time": np.asarray(rng.random(), np.float32),
         "f_mask": rng.random((n, 2)) < 0.7,
+        "residual": np.asarray(rng.random(), np.float32),
     }
     there -= {"f_mask"} if "f" not in there else set()
     kept = {name: value for name, value in every.items() if name in there}

@@ -21,7 +21,7 @@ from torch import Tensor
 import lrsa
 from lrsa.cli.program import main
 from lrsa.evaluation.evaluate import evaluate
-from lrsa.models.registry import DATA_ARGUMENTS
+from lrsa.models.registry import DATA_ARGUMENTS, networks
 from lrsa.training.config import RunConfig
 
 pytest_plugins = ["small_runs"]
@@ -51,7 +51,7 @@ def assert_same_weights(ours: dict[str, Tensor], theirs: dict[str, Tensor]) -> N
 
 
 def test_every_model_and_protocol_is_recorded() -> None:
-    assert {run["model"] for run in RUNS.values()} == set(lrsa.list_models())
+    assert {run["model"] for run in RUNS.values()} == set(networks())
     schemas = [lrsa.open_dataset(HERE / "data" / f"{run['data']}.h5").schema for run in RUNS.values()]
     assert {schema.protocol for schema in schemas} == {"static", "autoregressive", "time-conditioned"}
 

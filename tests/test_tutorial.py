@@ -1,5 +1,6 @@
 """The commands of the tutorial, as they stand there, on fewer cases: VTU folder to predicted VTU."""
 
+import json
 import os
 import re
 import shlex
@@ -8,18 +9,27 @@ import sys
 from pathlib import Path
 
 import numpy as np
+import pytest
 import pyvista
 
+from lrsa.data.store import Dataset
+
 ROOT = Path(__file__).parent.parent
-SMALLER = {"--cases 300": "--cases 12", "--train.epochs 60": "--train.epochs 2"}
+SMALLER = {
+    1: {"--cases 300": "--cases 12", "--train.epochs 60": "--train.epochs 2"},
+    2: {"--cases 400": "--cases 12", "--train.epochs 40": "--train.epochs 1"},
+    3: {"--minutes 30": "--minutes 0.05", "--cases 60": "--cases 16"},
+}
+PART = "\n# Part"
+"""Where the second part begins, and the third."""
 
 
-def commands() -> list[list[str]]:
-    """Every line of the shell blocks of the page, made smaller."""
-    page = (ROOT / "docs" / "tutorial.md").read_text()
+def commands(part: int = 1) -> list[list[str]]:
+    """Every line of the shell blocks of a part of the page, made smaller."""
+    page = (ROOT / "docs" / "tutorial.md").read_text().split(PART)[part - 1]
     lines = [line for block in re.findall(r"```sh\n(.*?)```", page, re.S) for line in block.splitlines()]
     text = "\n".join(lines)
-    for full, small in SMALLER.items():
+    for full, small in SMALLER[part].items():
         assert full in text
         text = text.replace(full, small)
     return [shlex.split(line) for line in text.splitlines()]
@@ -37,12 +47,10 @@ def run(words: list[str], folder: Path) -> None:
 
 
 def test_from_a_folder_of_meshes_to_meshes_with_predictions(tmp_path: Path):
-    assert [words[:2] for words in commands()][-3:] == [
-        ["lrsa", "data"],
-        ["lrsa", "train"],
-        ["lrsa", "predict"],
-    ]
-    for words in commands():
+    first, second = commands()[:5], commands()[5:]
+    assert [words[1] for words in first if words[0] == "lrsa"] == ["data", "train", "predict"]
+    assert [words[1] for words in second if words[0] == "lrsa"] == ["tune", "data", "train"]
+    for words in first:
         run(words, tmp_path)
     assert (tmp_path / "runs" / "plates" / "report.html").exists()
     for i in range(4):
@@ -55,3 +63,34 @@ def test_from_a_folder_of_meshes_to_meshes_with_predictions(tmp_path: Path):
             error = after.point_data[f"{name}_predicted"] - before.point_data[name]
             np.testing.assert_allclose(after.point_data[f"{name}_error"], error, atol=1e-5)
         assert not after.point_data["displacement_predicted"][:, 2].any()
+
+
+def test_from_airfoils_to_their_lift_with_an_interval(tmp_path: Path):
+    for words in commands(2):
+        run(words, tmp_path)
+    table = (tmp_path / "with-lift" / "quantities.csv").read_text().splitlines()
+    assert table[0] == 'case,lift,"lift, interval",suction,"suction, interval"'
+    assert len(table) == 5
+    after = pyvista.read(tmp_path / "with-lift" / "airfoil_000.vtu")
+    assert {"cp_predicted", "cp_error", "cp_spread", "cp_interval"} <= set(after.point_data)
+    report = (tmp_path / "runs" / "airfoils" / "report.html").read_text()
+    assert "Quantities and intervals" in report
+    assert "cp over x" in report
+
+
+def test_one_mesh_and_two_numbers_are_interpolated(tmp_path: Path) -> None:
+    for words in commands(3)[1:]:
+        run(words, tmp_path)
+    found = json.loads((tmp_path / "runs" / "fins" / "evaluation.json").read_text())
+    assert found["relative_l2"] < 0.05 * found["nulls"]["mean field"]
+    assert Dataset(tmp_path / "fins.h5", "train").grid == (11, 41)
+
+
+@pytest.mark.slow
+def test_several_models_on_a_budget(tmp_path: Path) -> None:
+    """Nine candidates: a minute, however few their steps are."""
+    for words in [*commands()[:1], *commands()[2:3], *commands(3)[:1]]:
+        run(words, tmp_path)
+    kept = json.loads((tmp_path / "runs" / "tuned" / "tune.json").read_text())
+    assert len(kept["trials"]) > len(kept["candidates"])
+    assert (tmp_path / "runs" / "tuned" / "report.html").exists()

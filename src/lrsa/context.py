@@ -1,5 +1,6 @@
 """Everything about a sample that is neither coordinates nor features, and what of it a model needs."""
 
+from collections.abc import Callable
 from dataclasses import dataclass, fields, replace
 from typing import Any, Literal
 
@@ -28,6 +29,8 @@ class Context:
     """(2, E) source and target of every edge, as indices into the B·N flattened points."""
     basis: Tensor | None = None
     """(B, N, K) eigenfunctions at the points."""
+    inputs: Tensor | None = None
+    """(B, N) bool, True at the points that give inputs, where others only ask for fields."""
     time: Tensor | None = None
     """(B,) the time that is asked for."""
     globals: Tensor | None = None
@@ -59,19 +62,23 @@ class Context:
             log = weights.masked_fill(~self.mask, 1).log().masked_fill(~self.mask, -torch.inf)
         return None if log is None else log[:, None, None, :].to(dtype)
 
-    def normalised(self) -> "Context":
-        """The same with weights of mean 1 over the real points of each sample."""
+    def normalised(self, total: Callable[[Tensor], Tensor] = lambda values: values) -> "Context":
+        """The same with weights of mean 1 over the real points of each sample.
+
+        Where others hold the rest of the points, `total` sums (2, B) numbers over all of them.
+        """
         if self.weights is None:
             return self
         real = torch.ones_like(self.weights) if self.mask is None else self.mask.to(self.weights.dtype)
-        mean = (self.weights * real).sum(1, keepdim=True) / real.sum(1, keepdim=True)
-        return replace(self, weights=self.weights / mean)
+        measure, count = total(torch.stack([(self.weights * real).sum(1), real.sum(1)]))
+        return replace(self, weights=self.weights / (measure / count)[:, None])
 
     def at(self, points: slice) -> "Context":
         """The context of some of the points."""
         per_point = {
             name: None if value is None else value[:, points]
-            for name, value in (("mask", self.mask), ("weights", self.weights), ("basis", self.basis))
+            for name in ("mask", "weights", "basis", "inputs")
+            for value in (getattr(self, name),)
         }
         return replace(self, **per_point, grid=None, edges=None)
 
@@ -109,9 +116,11 @@ class Needs:
     eigenfunctions: int = 0
     """How many columns of `Context.basis`."""
     sensors: int = 0
-    """The number of points of every case, where it is fixed."""
+    """The number of points of every case, where it is fixed; of those that give inputs, with `domains`."""
     coordinates: Coordinates | None = None
     """The normalisation without which the model has no meaning."""
+    domains: bool = False
+    """Which points give inputs, and eigenfunctions of either domain for itself."""
 
     @property
     def geometry(self) -> bool:

@@ -21,6 +21,12 @@ class Failure(LrsaError):
     exit_code = 1
 
 
+class Interrupted(LrsaError):
+    """The user stopped it: exit code 130, as of a program that Ctrl-C ends."""
+
+    exit_code = 130
+
+
 def nearest(word: str, known: Iterable[str]) -> str:
     """` Did you mean darcy?` for `darci`, or nothing when no known name is near."""
     close = difflib.get_close_matches(word, list(known), n=1, cutoff=0.5)

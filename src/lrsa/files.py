@@ -94,6 +94,17 @@ def alone(path: Path, patience: float = 0.1) -> Iterator[None]:
         lock.release()
 
 
+def is_made_now(path: Path) -> bool:
+    """Whether a process holds `path` by `alone`; what a killed one left of that is removed."""
+    if not path.with_name(f".{path.name}.lock").exists():
+        return False
+    try:
+        with alone(path):
+            return False
+    except Busy:
+        return True
+
+
 def _prefix(path: Path) -> str:
     """Of temporary names. With the host: on a shared disk another's processes cannot be asked for."""
     return f".{path.name}.{platform.node()}."

@@ -1,7 +1,7 @@
 """The one sample type: coordinates, input features and target fields at the points of one case."""
 
 import math
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, fields, replace
 from typing import Any
 
@@ -18,8 +18,14 @@ IN_SPACE = {0: 0, 1: 1, 2: 3, 3: 5, 4: 10, 5: 14, 6: 13, 8: 12, 10: 24, 13: 27, 
 """Number of points -> VTK type, for `cell_types_of`."""
 ROUNDING = 1e-5
 """Of the extent, what rounding to single precision may move coordinates and times by."""
+FEW, SCATTERED = 20, 0.5
+"""Cases that tell whether points correspond; they do not where those of one number have more than this share
+of the variance of all places."""
 LOOKED_AT = 1000
 """Cells of four points of which most tell whether all are flat."""
+
+Stride = int | tuple[int, ...]
+"""Every so-many-th point along each axis of a grid: one number for all axes, or one for each."""
 
 
 @dataclass(frozen=True)
@@ -31,6 +37,9 @@ class Names:
     targets: tuple[str, ...] = ()
     globals: tuple[str, ...] = ()
     units: Mapping[str, str] = field(default_factory=dict)
+    up: str = ""
+    """The coordinate that points upwards in pictures; by default it is found by symmetry."""
+    parts: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -68,6 +77,10 @@ class PointSet:
     """(N, c) bool, True where the input is known; None: everywhere. What f holds elsewhere means nothing."""
     iterations: np.ndarray | None = None
     """() how many of them a solver took to settle."""
+    residual: np.ndarray | None = None
+    """() the largest one of all equations at the end, where a solver iterates."""
+    parts: np.ndarray | None = None
+    """(N, k) bool, True on each of the named parts: patches of a boundary, blocks of a mesh."""
     names: Names = field(default_factory=Names)
 
     def __post_init__(self) -> None:
@@ -84,11 +97,13 @@ class PointSet:
             "cells": (None, None),
             "cell_types": (None,) if self.cells is None else np.shape(self.cells)[:1],
             "surface": (n,),
+            "parts": (n, None),
             "globals": (None,),
             "times": (None,),
             "time": (),
             "redraws": (),
             "iterations": (),
+            "residual": (),
         }
         for name, shape in expected.items():
             value = getattr(self, name)
@@ -142,20 +157,33 @@ class PointSet:
         assert self.times is not None
         return replace(self, u=self.u[index], time=np.asarray(self.times[index]), times=None)
 
-    def strided(self, stride: int) -> "PointSet":
+    def strided(self, stride: Stride) -> "PointSet":
         """Every `stride`-th point along each axis of the grid, or of the list where there is no grid."""
-        if stride == 1:
+        steps = self.steps(stride)
+        if max(steps) == 1:
             return self
         shape = self.grid or (len(self),)
-        index = np.arange(len(self)).reshape(shape)[(slice(None, None, stride),) * len(shape)]
+        index = np.arange(len(self)).reshape(shape)[tuple(slice(None, None, step) for step in steps)]
         return self.subset(index.ravel(), index.shape if self.grid else None)
+
+    def steps(self, stride: Stride) -> tuple[int, ...]:
+        """The stride along each axis of the grid, or of the list of points."""
+        axes = len(self.grid or (0,))
+        if isinstance(stride, int):
+            return (stride,) * axes
+        if len(stride) != axes:
+            what = f"a grid of {axes} axes" if self.grid else "no grid"
+            raise LrsaError(
+                f"the stride {stride_name(stride)} is of {len(stride)} axes; the points have {what}"
+            )
+        return stride
 
     def subset(self, index: np.ndarray, grid: tuple[int, ...] | None = None) -> "PointSet":
         """Some of the points, in the order of `index`; cells do not survive."""
         per_point = {
             name: value[..., index, :] if name == "u" else value[index]
             for name, value in self.arrays().items()
-            if name in ("x", "f", "f_mask", "u", "u_mask", "weights", "surface")
+            if name in ("x", "f", "f_mask", "u", "u_mask", "weights", "surface", "parts")
         }
         return replace(self, **per_point, cells=None, cell_types=None, grid=grid)
 
@@ -183,6 +211,11 @@ class PointSet:
             return name
         bad = ~finite.reshape(-1, len(labels)).all(axis=0)
         return f"{kind} {labels[int(bad.argmax())]}"
+
+
+def stride_name(stride: Stride) -> str:
+    """`2`, or `2x1` where it differs from axis to axis."""
+    return str(stride) if isinstance(stride, int) else "x".join(map(str, stride))
 
 
 def cell_types_of(x: np.ndarray, cells: np.ndarray) -> np.ndarray:
@@ -216,6 +249,32 @@ def _are_flat(x: np.ndarray, cells: np.ndarray) -> bool:
     return bool(np.median(np.abs(np.linalg.det(edges)) / np.maximum(longest, 1e-300) ** 3) < FLAT)
 
 
+def corresponding(cases: Iterable[PointSet]) -> bool:
+    """Whether point i of one case can stand for point i of every other: one size, mesh and mask.
+
+    Points beside a mesh, in none of its cells, do so where they are at the same places.
+    """
+    cases = iter(cases)
+    first = next(cases)
+    beside = np.full(len(first), first.cells is not None)
+    if first.cells is not None:
+        beside[first.cells[first.cells >= 0]] = False
+    return all(
+        len(case) == len(first)
+        and np.array_equal(case.x[beside], first.x[beside])
+        and all(_equal(getattr(case, k), getattr(first, k)) for k in ("cells", "u_mask", "f_mask"))
+        for case in cases
+    )
+
+
+def scattered(cases: Sequence[PointSet]) -> bool:
+    """Whether point i lies anywhere, where no cells and no grid say that it is the same in all cases."""
+    if cases[0].cells is not None or cases[0].grid is not None:
+        return False
+    x = np.stack([cases[i].x.astype(float) for i in range(min(len(cases), FEW))])
+    return bool(x.var(axis=0).mean(0).sum() > SCATTERED * x.reshape(-1, x.shape[-1]).var(axis=0).sum())
+
+
 def check_digits(values: np.ndarray, where: str, what: str) -> None:
     """Refuse (N, p) coordinates or (T,) times that single precision moves by too much of their extent.
 
@@ -236,6 +295,10 @@ def check_digits(values: np.ndarray, where: str, what: str) -> None:
             f"{where} has {what} too far from 0: single precision moves them by {share:.1g} of their extent."
             f" Subtract the same origin from all cases, e.g. {', '.join(f'{v:g}' for v in columns.min(0))}"
         )
+
+
+def _equal(a: np.ndarray | None, b: np.ndarray | None) -> bool:
+    return a is b or (a is not None and b is not None and np.array_equal(a, b))
 
 
 def _finite(value: np.ndarray) -> np.ndarray:

@@ -30,9 +30,9 @@ from lrsa.context import Context
 from lrsa.data.batch import Batch
 from lrsa.errors import LrsaError
 from lrsa.models.create import create_model
-from lrsa.models.listing import list_models
 from lrsa.models.mixers.fourier import FourierMix
 from lrsa.models.operator import NeuralOperator
+from lrsa.models.registry import networks
 from lrsa.training.repeated_layers import compile_blocks, recompute_blocks, repeated
 
 TINY = Setting("tiny", 64, 16, 2, 1, 1, grid=(8, 8))
@@ -156,7 +156,7 @@ class Layers(TorchFunctionMode):
         return made
 
 
-@pytest.mark.parametrize("name", list_models())
+@pytest.mark.parametrize("name", networks())
 def test_every_model_costs_its_layers_and_twice_as_much_for_two_cases(name: str) -> None:
     """At its default options, or the size of the setting; the two cases with attention written out."""
     setting = Setting("tiny", 512, 16, 2, 1, 1, grid=(16, 32))
@@ -370,7 +370,7 @@ def test_every_model_has_matrix_products_of_its_own_width(monkeypatch: pytest.Mo
         return 1.0
 
     monkeypatch.setattr("lrsa.bench.timing.matmul_rate", rate)
-    monkeypatch.setattr(Runner, "step", lambda self: (1.0, 1.0))
+    monkeypatch.setattr(Runner, "step", lambda self: (1.0, 1.0, 2.0))
     monkeypatch.setattr(Runner, "infer", lambda self: 1.0)
     airfoil = replace(TINY, name="airfoil", in_features=0)
     some = [*entrants(airfoil, ["flare"]), Entrant("", "lrsa", SMALL), *entrants(airfoil, ["deeponet"])]

@@ -60,7 +60,7 @@ Capture = pytest.CaptureFixture[str]
         ("train d.h5 --matched --train.max_lr", "--train.max_lr needs a value"),
         ("train d.h5 --model f-fno --model.modes 3", "--model.modes needs 2 values"),
         ("train d.h5 --model f-fno --model.modes 3 x", '--model.modes takes a whole number, not "x"'),
-        ("train d.h5 --foo", 'no option "--foo". `lrsa train --help` explains'),
+        ("train d.h5 --zzz", 'no option "--zzz". `lrsa train --help` explains'),
         ("train d.h5 --no-matched=3", '"3" is one word too many'),
         ("train d.h5 --train.precision fp8", '--train.precision takes fp32, bf16 or fp16, not "fp8"'),
         ("train d.h5 --model.local near", "--model.local takes pointwise, depthwise or conv"),

@@ -17,11 +17,11 @@ from lrsa.data.store import Dataset, Schema
 from lrsa.data.writing import write_dataset
 from lrsa.errors import LrsaError
 from lrsa.evaluation.evaluate import evaluate, parse_strides
-from lrsa.evaluation.null import NullBaselines, corresponding
+from lrsa.evaluation.null import NullBaselines
 from lrsa.models import registry
 from lrsa.objectives.metrics import DEFINITIONS
 from lrsa.objectives.protocols import Static
-from lrsa.pointset import Names, PointSet
+from lrsa.pointset import Names, PointSet, corresponding
 from lrsa.report.printing import print_evaluation, tables
 from lrsa.training.config import RunConfig
 
@@ -148,7 +148,7 @@ def test_linear_regression_of_ragged_cases_gives_their_mean_level(run: Path) -> 
 
 
 def test_no_regression_without_parameters(grid_run: Path) -> None:
-    assert evaluate(grid_run).nulls.keys() == {"mean field", "nearest case"}
+    assert evaluate(grid_run).nulls.keys() == {"mean field", "nearest case", "POD regression"}
 
 
 def test_meshes_of_one_size_correspond_only_if_they_are_one_mesh() -> None:
@@ -183,6 +183,16 @@ def test_coarser_samplings_of_a_grid_computed_again(grid_run: Path) -> None:
         assert sampling.self_consistency == pytest.approx(np.mean(distances), rel=1e-4, abs=1e-7)
     assert evaluation.relative_l2 == evaluation.samplings[0].relative_l2
     assert evaluation.samplings[2].self_consistency > 0
+
+
+def test_axes_are_strided_by_themselves(grid_run: Path) -> None:
+    evaluation = evaluate(grid_run, stride=(1, (2, 1), (1, 2), (2, 2), 2))
+    assert [s.points for s in evaluation.samplings] == ["81", "45", "45", "25", "25"]
+    errors = [s.relative_l2 for s in evaluation.samplings]
+    assert errors[3] == errors[4]
+    assert len(set(errors)) == 4
+    with pytest.raises(LrsaError, match="2x1x1 is of 3 axes; the points have a grid of 2"):
+        evaluate(grid_run, stride=[(2, 1, 1)])
 
 
 def test_one_stride_moves_the_whole_evaluation(grid_run: Path) -> None:
@@ -245,6 +255,7 @@ def test_strides_that_are_no_numbers_are_refused(text: str) -> None:
 
 def test_strides_as_typed(run: Path) -> None:
     assert parse_strides("1,2,4") == (1, 2, 4)
+    assert parse_strides("2x1,2") == ((2, 1), 2)
     assert parse_strides(None) is None
     with pytest.raises(LrsaError, match="1 or more"):
         evaluate(run, stride=0)

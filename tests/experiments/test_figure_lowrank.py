@@ -6,8 +6,10 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from made_cells import work_in
 
-from lrsa.experiments.figure_lowrank import columns, figure_lowrank, green, measure, midpoints, truncate
+from lrsa.experiments.figure_lowrank import FigureLowRank, columns, green, measure, midpoints, truncate
+from lrsa.experiments.page import write_page
 
 
 def test_the_kernel_solves_poissons_equation_to_second_order() -> None:
@@ -56,8 +58,9 @@ def test_columns_are_exact_where_they_were_taken() -> None:
 
 
 def test_the_figure_comes_with_its_numbers(tmp_path: Path) -> None:
-    path = figure_lowrank(tmp_path / "results")
-    assert path == tmp_path / "results" / "figure-lowrank.png"
+    work = work_in(tmp_path)
+    write_page(work.out, FigureLowRank().page(work))
+    path = work.out / "figure-lowrank.png"
     assert path.stat().st_size > 20_000
     numbers = json.loads(path.with_suffix(".json").read_text())
     assert numbers["eigenvalues"][0] == pytest.approx(np.pi**-2)

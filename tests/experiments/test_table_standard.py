@@ -7,31 +7,35 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from made_cells import made, record, work_in
 from small_solvers import SMALL
 
 import lrsa
 from lrsa.cli.program import main
 from lrsa.data.writing import write_dataset
 from lrsa.errors import Failure, LrsaError
-from lrsa.experiments.cells import Cell, recorded
+from lrsa.experiments.cells import recorded
+from lrsa.experiments.page import write_page
+from lrsa.experiments.running import chosen, pending
 from lrsa.experiments.study import Study
-from lrsa.experiments.table_page import write_table
-from lrsa.experiments.table_standard import STANDARD, chosen
+from lrsa.experiments.table_standard import STANDARD, TABLE_STANDARD
 from lrsa.files import alone
-from lrsa.models.listing import list_models
-from lrsa.models.registry import get
+from lrsa.models.registry import get, networks
 from lrsa.problems.catalogue import CATALOGUE
 
 pytest_plugins = ["small_runs", "small_catalogue"]
 NO_FEATURES = {"elasticity", "airfoil", "pipe"}
 FAST = ("darcy", "elasticity")
+PROJECTED = {"f-fno", "lsm"}
+"""Models of a grid that were published for Elasticity, by a projection to one."""
+CELLS = "out/cells"
 
 
 def inapplicable(benchmark: str) -> set[str]:
     """The models that do not take the data of a benchmark."""
     models = {"norm"} if benchmark in NO_FEATURES else set()
     if benchmark == "elasticity":  # has no grid
-        models |= {name for name in list_models() if "points" not in get(name).data}
+        models |= {name for name in networks() if "points" not in get(name).data} - PROJECTED
     return models
 
 
@@ -44,43 +48,50 @@ def test_every_benchmark_has_a_small_form() -> None:
     "benchmark", [name if name in FAST else pytest.param(name, marks=pytest.mark.slow) for name in SMALL]
 )
 def test_every_model_trains_on_every_benchmark_it_accepts(benchmark: str, home: Path) -> None:
-    words = ["reproduce", "table-standard", "--scale", "demo", "--only", f":{benchmark}", "--out", "out"]
+    only = ",".join(f"{model}:{benchmark}" for model in networks())
+    words = ["reproduce", "table-standard", "--scale", "demo", "--only", only, "--out", "out"]
     assert main(words) == 0
-    cells = json.loads((home / "out" / "table-standard-demo.json").read_text())["cells"]
-    assert [cell["model"] for cell in cells] == list_models()
-    refused = {cell["model"]: cell["reason"] for cell in cells if cell["reason"]}
+    study = Study("demo")
+    found = {m: recorded(study.job(m, benchmark), home / CELLS) for m in networks()}
+    cells = {m: cell for m, cell in found.items() if cell is not None}
+    assert list(cells) == networks()
+    refused = {model: cell.reason for model, cell in cells.items() if cell.reason}
     assert set(refused) == inapplicable(benchmark)
     assert all((name in reason or "NORM" in reason) and " Use " in reason for name, reason in refused.items())
-    measured = [cell for cell in cells if not cell["reason"]]
-    assert all(cell["relative_l2"] > 0 and min(cell["step"].values()) > 0 for cell in measured)
-    (lrsa,) = (cell for cell in measured if cell["model"] == "lrsa")
-    assert lrsa["step"]["model"] == lrsa["step"]["lrsa"]
+    measured = {m: c for m, c in cells.items() if c.relative_l2 is not None and c.step is not None}
+    assert set(measured) == set(cells) - set(refused)
+    assert all(c.relative_l2 and c.step and min(c.step.values()) > 0 for c in measured.values())
+    ours = measured["lrsa"].step
+    assert ours is not None
+    assert ours["model"] == ours["lrsa"]
     page = (home / "out" / "table-standard-demo.md").read_text()
-    assert "generated" in page
-    assert all(f"{cell['relative_l2']:.4f}" in page for cell in measured)
+    assert "Other models" in page
+    shown = [cell for name, cell in measured.items() if name.startswith("backbone-")]
+    assert all(f"{cell.relative_l2:.4f}" in page for cell in shown)
 
 
 WORDS = ["reproduce", "table-standard", "--scale", "demo", "--out", "out"]
 
 
 def cells_of(home: Path, stem: str = "table-standard-demo") -> list[dict[str, Any]]:
-    return json.loads((home / "out" / f"{stem}.json").read_text())["cells"]
+    return json.loads((home / "out" / f"{stem}.json").read_text())["rows"]
 
 
 @pytest.mark.usefixtures("tiny")
 def test_what_is_recorded_is_not_trained_again(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    assert main([*WORDS, "--only", "lrsa:darcy"]) == 0
+    assert main([*WORDS, "--only", "LRSA:darcy"]) == 0
     (before,) = cells_of(home)
     shutil.rmtree(home / "runs")
     with monkeypatch.context() as patched:
         patched.setattr("lrsa.experiments.cells.train_run", refuse)
-        assert main([*WORDS, "--only", "lrsa:darcy"]) == 0
+        assert main([*WORDS, "--only", "LRSA:darcy"]) == 0
+        assert main([*WORDS, "--recorded"]) == 0
     assert cells_of(home) == [before]
-    assert main([*WORDS, "--only", "deeponet:darcy"]) == 0
-    assert [cell["model"] for cell in cells_of(home)] == ["deeponet", "lrsa"]
+    assert main([*WORDS, "--only", "LNO:darcy"]) == 0
+    assert [cell["row"] for cell in cells_of(home)] == ["LNO", "LRSA"]
     page = (home / "out" / "table-standard-demo.md").read_text()
-    assert "Not trained yet: backbone-f-fno" in page
-    assert "transolver-plus." in page
+    assert "| not run (paper 0.0065) |" in page
+    assert "| FNO |  |  |  |  | not run (paper 0.1556) | not run (paper 0.0180) |" in page
 
 
 def refuse(run: Path) -> None:
@@ -91,7 +102,7 @@ def refuse(run: Path) -> None:
 def test_no_cell_is_filled_by_another_training(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Another recipe, source, seed, size or version of the data is another cell."""
     assert main([*WORDS, "--only", "deeponet:darcy"]) == 0
-    folder = home / "out" / "cells"
+    folder = home / CELLS
     job = Study("demo").job("deeponet", "darcy")
     assert recorded(job, folder) is not None
     others = [
@@ -112,7 +123,7 @@ def test_a_default_that_changed_is_another_training(home: Path) -> None:
     """The name of a record holds what differs from the defaults; the record holds everything."""
     assert main([*WORDS, "--only", "deeponet:darcy"]) == 0
     job = Study("demo").job("deeponet", "darcy")
-    path = home / "out" / "cells" / f"{job.key}.json"
+    path = home / CELLS / f"{job.key}.json"
     record = json.loads(path.read_text())
     record["configuration"]["train"]["clip"] = 7.0  # as if that had been the default then
     path.write_text(json.dumps(record))
@@ -132,7 +143,7 @@ def test_a_cell_that_another_process_trains_is_left_to_it(home: Path) -> None:
 
 @pytest.mark.usefixtures("tiny")
 def test_recipes_and_parameters_have_tables_of_their_own(home: Path) -> None:
-    words = [*WORDS, "--only", "lrsa:darcy,deeponet:darcy"]
+    words = [*WORDS, "--only", "LRSA:darcy,deeponet:darcy"]
     assert main([*words, "--recipe", "paper"]) == 0
     assert main([*words, "--matched"]) == 0
     paper = cells_of(home, "table-standard-demo-paper-recipe")
@@ -140,13 +151,25 @@ def test_recipes_and_parameters_have_tables_of_their_own(home: Path) -> None:
     matched = {c["model"]: c["parameters"] for c in cells_of(home, "table-standard-demo-matched")}
     plain = {c["model"]: c["parameters"] for c in paper}
     assert abs(matched["deeponet"] / matched["lrsa"] - 1) < abs(plain["deeponet"] / plain["lrsa"] - 1)
-    assert "Recipe: *paper*" in (home / "out" / "table-standard-demo-paper-recipe.md").read_text()
+    assert "recipe: paper" in (home / "out" / "table-standard-demo-paper-recipe.html").read_text()
     assert not (home / "out" / "table-standard-demo.json").exists()
 
 
 @pytest.mark.usefixtures("tiny")
+def test_lrsa_is_there_pointwise_and_with_local_mixing(home: Path) -> None:
+    assert main([*WORDS, "--only", "LRSA:darcy,LRSA, local mixing:darcy"]) == 0
+    assert [cell["row"] for cell in cells_of(home)] == ["LRSA", "LRSA, local mixing"]
+    for row in ("LRSA", "LRSA, local mixing"):
+        task = next(t for t in TABLE_STANDARD.tasks(work_in(home)) if (t.row, t.problem) == (row, "darcy"))
+        assert task.job.options == {"local": "depthwise" if "local" in row else "pointwise"}
+    rows = {task.row for task in TABLE_STANDARD.tasks(work_in(home)) if task.problem == "elasticity"}
+    assert "LRSA, local mixing" not in rows
+    assert "LRSA, the paper's recipe" in rows
+
+
+@pytest.mark.usefixtures("tiny")
 def test_official_files_have_a_table_of_their_own(home: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    words = [*WORDS, "--only", "lrsa:darcy"]
+    words = [*WORDS, "--only", "LRSA:darcy"]
     assert main([*words, "--source", "official"]) == 2
     assert "lrsa data import FOLDER --problem darcy" in capsys.readouterr().err
     darcy = CATALOGUE["darcy"]
@@ -158,24 +181,26 @@ def test_official_files_have_a_table_of_their_own(home: Path, capsys: pytest.Cap
     (official,) = cells_of(home, "table-standard-demo-official")
     assert "--source official" in official["command"]
     assert official["relative_l2"] != cells_of(home)[0]["relative_l2"]
-    page = (home / "out" / "table-standard-demo-official.md").read_text()
-    assert "*official* data" in page
-    assert "*generated*" not in page
+    page = (home / "out" / "table-standard-demo-official.html").read_text()
+    assert "official data" in page
+    assert "generated" not in page
 
 
 def test_the_page_says_on_how_many_threads_it_was_made(tmp_path: Path) -> None:
-    cell = Cell("lrsa", "darcy", {}, "", {}, threads=2, reason="none")
-    assert "one training on 2 threads" in write_table(tmp_path, Study("demo"), [cell]).read_text()
+    work = work_in(tmp_path)
+    job = replace(work.study.job("lrsa", "darcy"), options={"local": "pointwise"})
+    record(work, job, made(job, 0.1, threads=2))
+    assert "one training on 2 threads" in write_page(work.out, TABLE_STANDARD.page(work)).read_text()
 
 
 @pytest.mark.usefixtures("tiny")
 def test_data_that_another_process_makes_ends_the_study_and_is_no_reason_for_a_cell(home: Path) -> None:
-    words = ["reproduce", "table-standard", "--scale", "demo", "--out", "out", "--only", "lrsa:darcy"]
+    words = ["reproduce", "table-standard", "--scale", "demo", "--out", "out", "--only", "LRSA:darcy"]
     path = CATALOGUE["darcy"].path("fast")
     path.unlink()
     with alone(path):
         assert main(words) == 2
-    assert not list((home / "out").rglob("*.json"))
+    assert not list(home.rglob("*.json"))
 
 
 @pytest.mark.usefixtures("tiny")
@@ -184,22 +209,30 @@ def test_a_run_that_diverges_is_a_reason(home: Path, monkeypatch: pytest.MonkeyP
         raise Failure("the loss became nan")
 
     monkeypatch.setattr("lrsa.experiments.cells.train_run", diverge)
-    words = ["reproduce", "table-standard", "--scale", "demo", "--out", "out", "--only", "lrsa:darcy"]
+    words = ["reproduce", "table-standard", "--scale", "demo", "--out", "out", "--only", "LRSA:darcy"]
     assert main(words) == 0
-    (cell,) = json.loads((home / "out" / "table-standard-demo.json").read_text())["cells"]
+    (cell,) = cells_of(home)
     assert cell["reason"] == "the loss became nan"
+    assert "diverged" in (home / "out" / "table-standard-demo.md").read_text()
 
 
 @pytest.mark.parametrize(
-    ("only", "words"), [("darcy", "MODEL:BENCHMARK"), ("lrza:darcy", "lrza"), ("lrsa:dacry", "dacry")]
+    ("only", "words"), [("darcy", "ROW:BENCHMARK"), ("lrza:darcy", "lrza"), ("LRSA:dacry", "dacry")]
 )
-def test_a_pair_that_is_not_there_is_named(only: str, words: str) -> None:
+def test_a_pair_that_is_not_there_is_named(only: str, words: str, tmp_path: Path) -> None:
     with pytest.raises(LrsaError, match=words):
-        chosen(only)
+        chosen(TABLE_STANDARD, work_in(tmp_path), only)
 
 
-def test_pairs_are_chosen_by_model_by_benchmark_or_both() -> None:
-    assert chosen("lrsa:darcy") == [("lrsa", "darcy")]
-    assert chosen("lrsa:darcy,lrsa:darcy") == [("lrsa", "darcy")]
-    assert chosen(":darcy") == [(model, "darcy") for model in list_models()]
-    assert {benchmark for _, benchmark in chosen("fno:")} == set(STANDARD)
+def test_pairs_are_chosen_by_row_by_benchmark_or_both(tmp_path: Path) -> None:
+    work = work_in(tmp_path)
+
+    def pairs(only: str) -> list[tuple[str, str]]:
+        return [(task.row, task.problem) for task in chosen(TABLE_STANDARD, work, only)]
+
+    assert pairs("LRSA:darcy") == [("LRSA", "darcy")]
+    assert pairs("flare:darcy") == [("flare", "darcy")]
+    assert {problem for _, problem in pairs(":darcy")} == {"darcy"}
+    assert {problem for _, problem in pairs("FNO:")} == {"navier-stokes", "darcy"}
+    assert {problem for _, problem in pairs("LSM:")} == set(STANDARD)
+    assert len(pending([TABLE_STANDARD], work, "LRSA:darcy,LRSA:darcy")) == 1

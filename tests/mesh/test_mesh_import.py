@@ -276,3 +276,26 @@ def test_killed_and_resumed_equals_uninterrupted(folder: Path, tmp_path: Path) -
     assert seen[0] >= 3
     assert broken.read_bytes() == whole.read_bytes()
     assert [p.name for p in broken.parent.iterdir()] == ["whole.h5"]
+
+
+def test_structured_files_keep_their_index_shape(tmp_path: Path) -> None:
+    """At the points and at the cells, of every structured kind; not where only some files have one."""
+    made: dict[str, Any] = {
+        "a.vti": pv.ImageData(dimensions=(4, 3, 1)),
+        "b.vtr": pv.RectilinearGrid(np.arange(4.0), np.arange(3.0), np.zeros(1)),
+        "c.vts": pv.RectilinearGrid(np.arange(4.0), np.arange(3.0), np.zeros(1)).cast_to_structured_grid(),
+    }
+    for name, mesh in made.items():
+        mesh.point_data["p"] = mesh.points[:, 0] + 10 * mesh.points[:, 1]
+        mesh.cell_data["c"] = mesh.cell_centers().points[:, 0]
+        mesh.save(tmp_path / name)
+    for target, shape in (("p", (3, 4)), ("c", (2, 3))):
+        import_meshes(tmp_path, tmp_path / "out.h5", targets=[target], workers=1)
+        data = Dataset(tmp_path / "out.h5", "train")
+        assert data.grid == shape
+        x = data[0].x.reshape(*shape, -1)
+        assert (np.diff(x[..., 0], axis=1) > 0).all()
+        assert (np.diff(x[..., 1], axis=0) > 0).all()
+    made["a.vti"].cast_to_unstructured_grid().save(tmp_path / "d.vtu")
+    import_meshes(tmp_path, tmp_path / "out.h5", targets=["p"], workers=1)
+    assert Dataset(tmp_path / "out.h5", "train").grid is None

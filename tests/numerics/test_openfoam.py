@@ -1,5 +1,6 @@
 """OpenFOAM's files written and read, its programs started, failed, missed and killed; without OpenFOAM."""
 
+import gzip
 import os
 import signal
 import subprocess
@@ -61,6 +62,18 @@ def test_uniform_and_short_fields_are_read_and_others_refused(tmp_path: Path) ->
     file.write_text(rest)
     with pytest.raises(LrsaError, match="no values in cells"):
         read_field(file)
+
+
+def test_values_on_a_patch_are_read_of_compressed_files_too(tmp_path: Path) -> None:
+    patches = "near_car { value uniform 1; } car { type x; value nonuniform List<scalar> 2(3 4); }"
+    text = f"internalField uniform 5;\nboundaryField\n{{ {patches} far {{ type zeroGradient; }} }}"
+    (tmp_path / "p.gz").write_bytes(gzip.compress(text.encode()))
+    assert np.array_equal(read_field(tmp_path / "p"), [5])
+    assert np.array_equal(read_field(tmp_path / "p", "car"), [3, 4])
+    assert np.array_equal(read_field(tmp_path / "p", "near_car"), [1])
+    for patch in ("far", "wall"):
+        with pytest.raises(LrsaError, match=f"no values on {patch}"):
+            read_field(tmp_path / "p", patch)
 
 
 def test_a_case_is_written_from_templates_with_headers(tmp_path: Path) -> None:

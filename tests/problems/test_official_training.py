@@ -13,6 +13,8 @@ import pytest
 import scipy.io
 from small import refusal, say
 from test_official_airfrans import publish as airfrans
+from test_official_shapenet_car import SMALL
+from test_official_shapenet_car import publish as shapenet_car
 
 import lrsa
 from lrsa.models.presets import PRESETS
@@ -88,6 +90,27 @@ def irregular_darcy(folder: Path) -> None:
     scipy.io.savemat(folder / "Darcy.mat", arrays)
 
 
+def composite(folder: Path) -> None:
+    """T_field and D_field (500, nodes), Points (nodes, 3), Faces (F, 4): a 3 and corners from 0."""
+    scipy.io.savemat(
+        folder / "Composites.mat", {"T_field": RNG.random((500, 5)), "D_field": RNG.random((500, 5))}
+    )
+    faces = np.array([[3, 0, 1, 2], [3, 1, 2, 3], [3, 2, 3, 4]])
+    mesh = {"Points": RNG.random((5, 3)), "Faces": faces, "Eigenvectors": RNG.random((5, 3))}
+    scipy.io.savemat(folder / "Composites_LBO_basis.mat", mesh)
+
+
+def pipe_turbulence(folder: Path) -> None:
+    """Input and Output (400, nodes), nodes (nodes, 2), elements (3, ne) counted from 1."""
+    arrays = {
+        "Input": RNG.random((400, 5)),
+        "Output": RNG.random((400, 5)),
+        "nodes": np.array([[0.0, 0], [1, 0], [1, 1], [0, 1], [0.5, 0.4]]),
+        "elements": np.array([[1, 2, 3, 4], [2, 3, 4, 1], [5, 5, 5, 5]]),
+    }
+    scipy.io.savemat(folder / "Turbulence.mat", arrays)
+
+
 WRITERS: dict[str, Callable[[Path], object]] = {
     "elasticity": elasticity,
     "darcy": darcy,
@@ -98,7 +121,15 @@ WRITERS: dict[str, Callable[[Path], object]] = {
     "heat-transfer": heat_transfer,
     "airfrans": airfrans,
     "irregular-darcy": irregular_darcy,
+    "composite": composite,
+    "pipe-turbulence": pipe_turbulence,
+    "shapenet-car": shapenet_car,
 }
+
+
+@pytest.fixture(autouse=True)
+def small_cars(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("lrsa.problems.shapenet_car.official.POINTS", SMALL)
 
 
 def test_every_problem_with_official_files_is_tried() -> None:

@@ -17,6 +17,7 @@ from lrsa.data.writing import write_dataset
 from lrsa.evaluation.evaluate import evaluate
 from lrsa.pointset import Names, PointSet
 from lrsa.report.figures import sample_pictures
+from lrsa.report.pictures import upright
 from lrsa.report.printing import number
 from lrsa.report.report import write_report
 from lrsa.training.config import RunConfig
@@ -158,6 +159,23 @@ def test_points_that_move_are_drawn_where_they_are() -> None:
     picture = sample_pictures(moving)["u_y, last frame"]
     assert np.array_equal(picture.case.x, x + 2)
     assert np.array_equal(picture.values, np.full(12, 2.0))
+
+
+def test_a_body_is_drawn_by_what_varies_on_it_with_its_up_above() -> None:
+    """Of points around a square in space only the square has cells; y is up."""
+    x = np.array([[0, 0, 0], [1, 0, 0], [1, 1, 0.5], [0, 1, 0.5], [5, 6, 7]], np.float32)
+    f = np.array([[0, 1], [0, 1], [0, 1], [0, 2], [9, 9]], np.float32)
+    u = np.array([[0, 5], [0, 6], [0, 7], [0, 8], [3, 0]], np.float32)
+    known = np.array([[True, True]] * 4 + [[True, False]])
+    names = Names(("x", "y", "z"), ("sdf", "n"), ("w", "p"), up="y")
+    case = PointSet(x, f, u, known, cells=np.array([[0, 1, 2, 3]]), names=names)
+    made = sample_pictures(case)
+    assert list(made) == ["n", "p"]
+    assert (made["p"].low, made["p"].high) == (5, 8)
+    turned = upright(PointSet(np.eye(3), names=names))
+    assert np.array_equal(turned[1], [0, 0, 1])
+    assert np.linalg.det(turned) == pytest.approx(1)
+    assert np.array_equal(upright(replace(case, names=Names(("x", "y", "z")))), x)
 
 
 def test_every_unnamed_target_is_reported() -> None:

@@ -193,13 +193,18 @@ def test_round_trip_of_the_formats_of_vtk(solids: Path, tmp_path: Path, suffix: 
     np.testing.assert_allclose(told, u[:, 0], atol=1e-6)
 
 
-def test_xdmf_comes_out_as_vtu_and_says_so(solids: Path, tmp_path: Path) -> None:
+def test_xdmf_comes_out_as_vtu_and_a_name_that_cannot_be_written_is_refused(
+    solids: Path, tmp_path: Path
+) -> None:
     meshio = pytest.importorskip("meshio")
     mesh = dressed(box(4))
     cells = [("hexahedron", mesh.cells_dict[pv.CellType.VOXEL][:, [0, 1, 3, 2, 4, 5, 7, 6]])]
     data = {name: np.asarray(mesh.point_data[name]) for name in ("a", "p", "U")}
     meshio.Mesh(np.asarray(mesh.points), cells, data).write(tmp_path / "case.xdmf", data_format="XML")
-    summary = predict_path(solids, tmp_path / "case.xdmf", tmp_path / "out.xdmf")
+    with pytest.raises(LrsaError, match=r"cannot be written as .xdmf: name it --out .*out\.vtu"):
+        predict_path(solids, tmp_path / "case.xdmf", tmp_path / "out.xdmf")
+    assert not (tmp_path / "out.xdmf").exists()
+    summary = predict_path(solids, tmp_path / "case.xdmf", tmp_path / "out.vtu")
     assert summary.written == [tmp_path / "out.vtu"]
     assert summary.notes == [
         f"case.xdmf: no fields can be written to .xdmf files, see {tmp_path / 'out.vtu'}"
@@ -226,7 +231,10 @@ def test_formats_that_vtk_reads_only_come_out_in_its_own(
         (folder / str(i)).mkdir(parents=True)
         write(folder / str(i))
     run = train(folder, inputs=[], targets=["p"])
-    source, target = (folder / "1" / name, out / name) if name else (folder, out)
+    source, target = (folder / "1" / name, out / told) if name else (folder, out)
+    if name:
+        with pytest.raises(LrsaError, match=f"name it --out .*{told}"):
+            predict_path(run, source, out / name)
     summary = predict_path(run, source, target)
     assert summary.written[-1] == out / told
     assert "no fields can be written" in summary.notes[-1]

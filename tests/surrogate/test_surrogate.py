@@ -17,7 +17,7 @@ from small import copy_run, grid_cases, quick, ragged_cases, write
 
 import lrsa
 from lrsa.errors import LrsaError
-from lrsa.pointset import PointSet
+from lrsa.pointset import Names, PointSet
 from lrsa.surrogate import surrogate as surrogates
 from lrsa.training.config import RunConfig
 
@@ -229,3 +229,15 @@ def test_nothing_is_ever_unpickled(trained: Path, tmp_path: Path, monkeypatch: p
         line(run)
         (run / name).write_bytes(whole)
     assert not Path("exploded").exists()
+
+
+def test_an_axis_on_which_nothing_extends_may_be_left_out_in_python(tmp_path: Path):
+    flat = [
+        replace(case, x=np.column_stack([case.x, np.full(len(case), 0.25, np.float32)]), names=Names())
+        for case in ragged_cases(5)
+    ]
+    surrogate = quick(write(tmp_path / "flat.h5", flat), tmp_path / "run", epochs=1, validation=0.0)
+    case = flat[0]
+    np.testing.assert_array_equal(surrogate.predict(case.x[:, :2], case.f), surrogate.predict(case.x, case.f))
+    with pytest.raises(LrsaError, match="3 coordinates"):
+        surrogate.predict(case.x[:, :1], case.f)

@@ -2,6 +2,7 @@
 
 import logging
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -94,7 +95,11 @@ def test_what_kernels_do_not_do_is_left_to_torch_and_said(
     data: Path, settings: dict[str, Any], why: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("lrsa.training.fit.train_run", lambda run: None)
-    monkeypatch.setattr("lrsa.training.fit._within_budget", lambda run, config, normaliser: (config, ""))
+    timed = SimpleNamespace(words="")
+    monkeypatch.setattr("lrsa.training.fit.sized", lambda run, config, levels, normaliser: config)
+    monkeypatch.setattr(
+        "lrsa.training.fit.timed_run", lambda run, config, _: setattr(timed, "config", config) or timed
+    )
     monkeypatch.setattr("lrsa.training.fit.load", lambda run: None)
     options = {"width": 16, "depth": 1, "heads": 2, "rank": 8, **settings.pop("options", {})}
     lrsa.fit(data, out="run", options=options, epochs=1, **settings)

@@ -17,8 +17,7 @@ from lrsa.errors import LrsaError
 from lrsa.models.attention import Attention
 from lrsa.models.create import create_model
 from lrsa.models.hidden import per_mode, stacked, whole
-from lrsa.models.listing import list_models
-from lrsa.models.registry import model_options
+from lrsa.models.registry import model_options, networks
 from lrsa.training.config import TrainConfig
 from lrsa.training.fit import train_run
 from lrsa.training.optimisers import Hidden, Muon, hidden_matrices, make_optimiser, orthogonal
@@ -58,7 +57,7 @@ def gradients(*shape: int) -> Tensor:
 def models() -> list[tuple[str, dict[str, Any]]]:
     """Every registered model, in every form that it has."""
     found = []
-    for name in list_models():
+    for name in networks():
         known = model_options(name)
         for form in FORMS:
             if set(form) <= set(known):

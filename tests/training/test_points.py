@@ -1,12 +1,17 @@
 """Training on some of the points: others in every epoch, reproducible, and all of them at validation."""
 
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
 import torch
 from small import OPTIONS, assert_bit_equal, differ, grid_cases, quick, refusal, weights
 
+import lrsa
+from lrsa.data.store import Dataset
+from lrsa.evaluation.evaluate import evaluate
+from lrsa.report.report import write_report
 from lrsa.training.config import RunConfig, TrainConfig
 from lrsa.training.fit import prepare, train_run, trainer_of
 from lrsa.training.loop import Trainer, thinned
@@ -14,6 +19,7 @@ from lrsa.training.loop import Trainer, thinned
 pytest_plugins = ["small_runs"]
 pytestmark = pytest.mark.usefixtures("home")
 POINTS = 20
+GEO = {"width": 8, "modes": (3, 3), "grid": (8, 8)}
 
 
 def trainer(data: Path) -> Trainer:
@@ -80,6 +86,31 @@ def test_a_stopped_training_on_some_points_ends_with_the_same_bits(data: Path) -
     train_run(run)
     assert_bit_equal(weights(run), weights(Path("whole")))
     assert differ(weights(run, "last"), weights(Path("all"), "last"))
+
+
+def test_a_model_that_does_not_stream_is_tested_on_subsets_until_each_point_has_an_answer(data: Path) -> None:
+    """And each point has the mean of its answers; LRSA sees all points at once. The outcomes say which."""
+    settings: dict[str, Any] = {"epochs": 1, "points": POINTS}
+    surrogate = lrsa.fit(data, "geo-fno", out="geo", options=GEO, **settings)
+    found = evaluate(Path("geo"))
+    assert found.subsets == POINTS
+    assert "(means over random subsets of 20)" in write_report(Path("geo"), found).read_text()
+    case = Dataset(data, "test")[0]
+    rng = np.random.default_rng(0)
+    answers: list[list[np.ndarray]] = [[] for _ in range(len(case))]
+    while not all(answers):
+        chosen = sorted(rng.choice(len(case), POINTS, replace=False))
+        for place, value in zip(chosen, surrogate.predict(case.subset(np.array(chosen))), strict=True):
+            answers[place].append(value)
+    mean = np.array([np.mean(values, axis=0) for values in answers])
+    assert case.u is not None
+    error = np.linalg.norm(mean - case.u) / np.linalg.norm(case.u)
+    assert found.per_case[0] == pytest.approx(error, rel=1e-5)
+    assert error != pytest.approx(
+        np.linalg.norm(surrogate.predict(case) - case.u) / np.linalg.norm(case.u), rel=1e-6
+    )
+    quick(data, "ours", **settings)
+    assert evaluate(Path("ours")).subsets is None
 
 
 @pytest.mark.parametrize("model", ["fno", "hpm", "graphsage"])

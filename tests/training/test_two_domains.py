@@ -11,9 +11,9 @@ from small import NAMES, assert_bit_equal, grid_cases, grid_points, quick, ragge
 import lrsa
 from lrsa.data.store import Dataset
 from lrsa.errors import LrsaError
-from lrsa.evaluation.null import NullBaselines, corresponding
+from lrsa.evaluation.null import NullBaselines
 from lrsa.objectives.protocols import Static
-from lrsa.pointset import PointSet
+from lrsa.pointset import PointSet, corresponding
 from lrsa.surrogate.ranges import Ranges
 
 FLAGGED = replace(NAMES, inputs=("a", "is_input"))

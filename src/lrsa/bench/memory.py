@@ -90,7 +90,7 @@ def _two_steps(runner: Runner) -> Probe:
     _reset_peak(cuda)
     before = torch.cuda.memory_allocated() if cuda else _resident_peak()
     runner.step()
-    _, seconds = runner.step()
+    *_, seconds = runner.step()
     peak = (torch.cuda.max_memory_allocated() if cuda else _resident_peak()) - before
     flops, kernels = forward_flops(runner.model, runner.batch, runner.precision)
     parameters = sum(parameter.numel() for parameter in runner.model.parameters())

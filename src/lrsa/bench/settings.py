@@ -12,8 +12,7 @@ from lrsa.data.batch import Batch
 from lrsa.data.prepare import Collator
 from lrsa.errors import LrsaError, nearest
 from lrsa.models.create import create_model
-from lrsa.models.listing import list_models
-from lrsa.models.registry import get, model_options
+from lrsa.models.registry import get, model_options, networks
 from lrsa.pointset import PointSet
 from lrsa.training.repeated_layers import compile_blocks, recompute_blocks
 
@@ -123,9 +122,9 @@ def entrants(setting: Setting, only: Sequence[str] = (), compiled: bool = False)
     Transolver with the rank of the paper's settings; a mixer in our backbone the size of the setting.
     """
     for name in only:
-        if name not in list_models():
-            raise LrsaError(f'no model "{name}".{nearest(name, list_models())} `lrsa models` lists them')
-    names = sorted(list_models(), key=lambda name: (name not in TWINS, get(name).family == "backbone", name))
+        if name not in networks():
+            raise LrsaError(f'no model "{name}".{nearest(name, networks())} `lrsa models` lists them')
+    names = sorted(networks(), key=lambda name: (name not in TWINS, get(name).family == "backbone", name))
     return [e for name in names if not only or name in only for e in _sizes(setting, name, compiled)]
 
 

@@ -34,6 +34,8 @@ class Times:
     inference: list[float] = field(default_factory=list)
     matmul: list[float] = field(default_factory=list)
     """Operations per second of a matrix product in the shape of the model's layers."""
+    backward: list[float] = field(default_factory=list)
+    """The backward pass by itself; none in older results."""
 
 
 class Runner:
@@ -54,8 +56,8 @@ class Runner:
         self.optimizer = torch.optim.AdamW(model.parameters(), fused=True)
         self.scaler = torch.amp.GradScaler(torch.device(device).type, enabled=precision == "fp16")
 
-    def step(self) -> tuple[float, float]:
-        """Seconds of the forward pass and of the whole training step."""
+    def step(self) -> tuple[float, float, float]:
+        """Seconds of the forward pass, of the backward pass and of the whole training step."""
         self.model.train()
         start = now(self.device)
         self.optimizer.zero_grad()
@@ -63,9 +65,10 @@ class Runner:
             loss = mse_loss(self._predict(), self.target)
         middle = now(self.device)
         self.scaler.scale(loss).backward()
+        end = now(self.device)
         self.scaler.step(self.optimizer)
         self.scaler.update()
-        return middle - start, now(self.device) - start
+        return middle - start, end - middle, now(self.device) - start
 
     def infer(self) -> float:
         """Seconds of a prediction."""
@@ -89,10 +92,12 @@ def interleave(runners: Sequence[Runner], rounds: int) -> list[Times]:
     times = [Times() for _ in runners]
     for turn in range(rounds + 1):
         for runner, row in zip(runners, times, strict=True):
-            matmul, (forward, step), inference = runner.matmul_rate(), runner.step(), runner.infer()
+            matmul, (forward, backward, step) = runner.matmul_rate(), runner.step()
+            inference = runner.infer()
             if turn:
                 row.matmul.append(matmul)
                 row.forward.append(forward)
+                row.backward.append(backward)
                 row.step.append(step)
                 row.inference.append(inference)
     return times

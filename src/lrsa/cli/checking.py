@@ -2,7 +2,7 @@
 
 from lrsa.errors import LrsaError
 
-MOST = {"workers": 1024, "threads": 1024}
+MOST = {"workers": 1024, "threads": 1024, "nproc": 1024, "shard_points": 1024}
 """Beyond, the machine is busy with starting them; of any other number the largest is LARGEST."""
 LARGEST = 2**32 - 1
 
@@ -18,4 +18,4 @@ def at_least(least: int, **given: int | None) -> None:
         most = MOST.get(name, LARGEST)
         if value is not None and not least <= value <= most:
             limit = f"at least {least}" if value < least else f"at most {most}"
-            raise LrsaError(f"--{name} must be {limit}, not {value}")
+            raise LrsaError(f"--{name.replace('_', '-')} must be {limit}, not {value}")

@@ -18,7 +18,8 @@ def data_list() -> None:
         made = [f for f in benchmark.fidelities if benchmark.path(f).exists()]
         table.add_row(benchmark.name, benchmark.about, ", ".join(made) or "-")
         for name, scale in benchmark.scales.items():
-            table.add_row("", f"--scale {name}: {scale.about}", "")
+            cost = benchmark.cost(scale.fidelity, scale.samples + scale.test)
+            table.add_row("", f"--scale {name}: {scale.about}{cost}", "")
     console.print(table)
 
 
@@ -31,6 +32,7 @@ def data_make(
     workers: int | None = None,
     seed: int = 0,
     fidelity: str = "default",
+    cluster: str | None = None,
 ) -> None:
     """Make the data of a benchmark by solving its equation; interrupted, it goes on where it was.
 
@@ -42,6 +44,7 @@ def data_make(
         workers: Processes (default: one for each core).
         seed: Of the whole set.
         fidelity: The resolution of the solver; `lrsa data list` shows the scales that use it.
+        cluster: Address of a Dask scheduler, whose workers make them instead of processes here.
     """
     from lrsa.console import bar, console
     from lrsa.problems.catalogue import get
@@ -63,6 +66,7 @@ def data_make(
             workers,
             out,
             report,
+            cluster,
         )
     console.print(f"{path}\nLook at it with `lrsa data show {path}`")
 
@@ -75,6 +79,9 @@ def data_import(
     targets: str = "",
     globals: Path | None = None,
     derive: str = "",
+    split: str = "",
+    patches: str = "",
+    input_points: str = "",
     workers: int | None = None,
     problem: str | None = None,
     stride: int | None = None,
@@ -92,6 +99,13 @@ def data_import(
         targets: Arrays that it is to predict, separated by commas.
         globals: Table of per-case parameters, the case in its first column.
         derive: Of normals, sdf, measure and surface, those to compute from the mesh, separated by commas.
+        split: Which cases are for the test: train=train/*,test=test/* by path, column=NAME or group=NAME by a
+            column of the table, group=folder by folder (default: a random fifth).
+        patches: Blocks of the meshes to read, separated by commas: patches of OpenFOAM, zones of CGNS. They
+            become named parts; with internalMesh among them they are its surface (default: all blocks; of
+            OpenFOAM the internal mesh).
+        input_points: The inputs are known at other points than the targets: a second file of each case, {}
+            for its name, such as "{}_sensors.csv" or "../boundary/{}.vtp".
         workers: Processes (default: one for each core).
         problem: The benchmark whose official files these are (default: the one that has such files).
         stride: Every so-many-th point of official files (default: as published).
@@ -109,7 +123,18 @@ def data_import(
     elif out is None:
         raise LrsaError("name the file to write with --out, e.g. --out my.h5")
     else:
-        _import_meshes(source, out, words(inputs), words(targets), globals, words(derive), workers)
+        _import_meshes(
+            source,
+            out,
+            words(inputs),
+            words(targets),
+            globals,
+            words(derive),
+            workers,
+            split,
+            words(patches),
+            input_points,
+        )
 
 
 def _propose(source: str, workers: int | None) -> None:
@@ -140,6 +165,9 @@ def _import_meshes(
     globals: Path | None,
     derive: list[str],
     workers: int | None,
+    split: str,
+    patches: list[str],
+    input_points: str,
 ) -> None:
     from lrsa.console import bar, console
     from lrsa.mesh.importing import import_meshes
@@ -154,6 +182,9 @@ def _import_meshes(
             derive,  # pyright: ignore[reportArgumentType] - import_meshes checks the names
             workers,
             report,
+            split,
+            patches,
+            input_points,
         )
     for note in made.notes:
         console.print(note)
@@ -161,17 +192,20 @@ def _import_meshes(
     console.print(f"{out}: {splits} cases. Look with `lrsa data show {out}`, go on with `lrsa train {out}`")
 
 
-def data_show(data: str, /, picture: Path | None = None) -> None:
+def data_show(data: str, /, picture: Path | None = None, up: str = "auto") -> None:
     """Print the shapes, ranges and provenance of a data set, and draw a few cases.
 
     Args:
         data: A benchmark whose data is made, or a file.
         picture: Where to draw (default: beside the file).
+        up: The axis that points upwards in pictures of bodies in space: x, y, z, or auto to find it.
     """
     from lrsa.console import console
     from lrsa.problems.catalogue import open_dataset
+    from lrsa.report.axes import choose_up
     from lrsa.report.datacard import card, draw
 
+    choose_up(up)
     train = open_dataset(data)
     console.print(card(train))
     console.print(f"picture: {draw(train, picture)}")

@@ -43,6 +43,8 @@ class Row(NamedTuple):
 
 
 Rows = Mapping[str, Row]
+REPEATED = {"--quantity": ";"}
+"""Options that may be typed several times, and what their values are joined by."""
 
 
 def call(
@@ -67,6 +69,7 @@ def call(
         note: What the help says further.
     """
     groups, fixed, helps = groups or {}, fixed or {}, argument_helps(command)
+    words = _gathered(words)
     rows, needed, defaults = {}, [], {}
     hints = get_type_hints(command)
     for key, parameter in inspect.signature(command).parameters.items():
@@ -121,7 +124,7 @@ def rows_of_training() -> Rows:
     return {
         f.name: Row(_without_none(hints[f.name]), helps.get(f.name, ""), _hint(f.default))
         for f in fields(TrainConfig)
-        if f.name not in ("weights", "minutes")
+        if f.name not in ("weights", "minutes", "quantities")
     }
 
 
@@ -220,6 +223,23 @@ class _Line(NamedTuple):
 
     def _error(self, text: str) -> LrsaError:
         return LrsaError(f"{text} `{self.program} --help` explains")
+
+
+def _gathered(words: Sequence[str]) -> list[str]:
+    """What was typed, with options that may be repeated typed once: `--quantity a=... --quantity b=...`."""
+    kept = [
+        word
+        for pair in (w.split("=", 1) if w.split("=")[0] in REPEATED else [w] for w in words)
+        for word in pair
+    ]
+    for option, mark in REPEATED.items():
+        at = [i for i, word in enumerate(kept[:-1]) if word == option]
+        if len(at) > 1:
+            value = mark.join(kept[i + 1] for i in at)
+            dropped = {j for i in at[1:] for j in (i, i + 1)}
+            kept = [word for i, word in enumerate(kept) if i not in dropped]
+            kept[at[0] + 1] = value
+    return kept
 
 
 def _option(key: str, group: str = "") -> str:

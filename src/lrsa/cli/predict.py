@@ -20,7 +20,7 @@ def predict(
     """Predict new cases: what is in the input comes out, with the predicted fields beside it.
 
     Args:
-        run: The run folder.
+        run: The run folder, or the name of a surrogate that comes with lrsa.
         input: A mesh, table, array file or data set; or a folder or quoted glob of them.
         out: A file for one case, a folder for many.
         inputs: The arrays that are the inputs, in the order of training, separated by commas (default: the
@@ -30,6 +30,7 @@ def predict(
         time: Times to predict, separated by commas, of a time-conditioned run (default: those of the file).
     """
     from lrsa.console import bar, console
+    from lrsa.surrogate.doubts import quantity_lines, write_rows
     from lrsa.surrogate.predict_files import predict_path
 
     try:
@@ -40,6 +41,11 @@ def predict(
         summary = predict_path(run, input, out, words(inputs), globals, at, times, report)
     for line in (*summary.notes, *summary.warnings):
         console.print(line)
+    for line in quantity_lines(summary.quantities):
+        console.print(line)
+    if summary.quantities and out.is_dir():
+        write_rows(out / "quantities.csv", summary.quantities)
+        console.print(f"quantities: {out / 'quantities.csv'}")
     console.print(f"{out}: {summary.cases} {'case' if summary.cases == 1 else 'cases'} predicted")
 
 
@@ -65,4 +71,6 @@ def export(run: Path, /, format: Literal["torch", "onnx"], out: Path | None = No
         console.print(f"The model needs its grid: the points are those of {grid}, in this order")
     sizes = ", ".join(f"{batch} × {points}" for batch, points in made.checked)
     console.print(f"Checked on {sizes} points: the largest relative difference is {made.difference:.1e}")
+    if made.members > 1:
+        console.print(f"The program is the first of {made.members} members, without their mean and spread")
     console.print(f"program: {made.path}")

@@ -6,7 +6,7 @@ import sys
 from collections.abc import Callable, Iterable, Sequence
 from typing import NamedTuple
 
-from lrsa.cli import bench, data, predict, reproduce, runs, train
+from lrsa.cli import bench, data, predict, reproduce, runs, serve, studio, train, tune
 from lrsa.errors import LrsaError, nearest
 from lrsa.version import __version__
 
@@ -31,6 +31,7 @@ COMMANDS: dict[str, Command] = {
     "data show": Command("NAME-or-FILE", "shapes, ranges, provenance and a picture", data.data_show),
     "models": Command("", "all models: LRSA, the baselines, mixers in our backbone", train.models),
     "train": Command("NAME-or-FILE", "train a model on a benchmark or on your own data", train.train),
+    "tune": Command("FILE", "several models and settings on a budget, then the winner", tune.tune),
     "resume": Command("RUN", "go on with an interrupted run", train.resume),
     "evaluate": Command("RUN", "errors per field, beside the null baselines", runs.evaluate),
     "predict": Command(
@@ -41,6 +42,8 @@ COMMANDS: dict[str, Command] = {
     ),
     "inspect": Command("RUN", "effective rank, maps of the latents, where the time goes", runs.inspect),
     "report": Command("RUN", "one HTML file with numbers and pictures", runs.report),
+    "studio": Command("[RUNS]", "a page to see, try and compare surrogates", studio.studio),
+    "serve": Command("RUN ...", "trained surrogates for other programs, over HTTP", serve.serve),
     "reproduce": Command("WHAT", "the tables and figures of the paper, made anew", reproduce.reproduce),
     "bench": Command("", "speed and memory of all models, as ratios in one run", bench.bench),
 }

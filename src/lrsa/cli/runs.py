@@ -13,6 +13,7 @@ def evaluate(
     stride: str | None = None,
     epoch: Literal["best", "last"] = "best",
     metrics: str | None = None,
+    quantity: str | None = None,
 ) -> None:
     """Print the errors of a trained surrogate on its test cases, beside the null baselines.
 
@@ -22,15 +23,17 @@ def evaluate(
     Args:
         run: The run folder.
         data: Other data of the same kind, a benchmark or a file (default: that of the run).
-        stride: Every so-many-th point along each axis; several, such as 1,2,4, give the error and the
-            self-consistency at each (default: as trained).
+        stride: Every so-many-th point along each axis, or 2x1 for one number per axis; several, such as
+            1,2,4, give the error and the self-consistency at each (default: as trained).
         epoch: The best one by validation, or the last.
         metrics: Further ones, such as gradient or mse:p@surface, separated by commas (default: as trained).
+        quantity: Numbers of the whole case, such as lift=force:p@wing,along=y or peak=max:p; may be repeated
+            (default: as trained).
     """
     from lrsa.evaluation.evaluate import evaluate, parse_strides
     from lrsa.report.printing import print_evaluation
 
-    outcome = evaluate(run, data, parse_strides(stride), epoch, metrics)
+    outcome = evaluate(run, data, parse_strides(stride), epoch, metrics, quantity)
     # What is not the run's own test error does not take its place.
     others = [Path(data).stem if data else "", "last" if epoch == "last" else "", stride or ""]
     outcome.save(run / f"{'-'.join(['evaluation', *filter(None, others)])}.json")
@@ -58,15 +61,20 @@ def inspect(run: Path, /, case: int = 0, stride: int | None = None) -> None:
         console.print(f"picture: {path}")
 
 
-def report(run: Path, /, stride: str | None = None) -> None:
+def report(run: Path, /, stride: str | None = None, quantity: str | None = None, up: str = "auto") -> None:
     """Write one HTML file that opens offline: numbers, pictures, definitions, provenance.
 
     Args:
         run: The run folder.
         stride: Samplings to compare, such as 1,2,4 (default: as trained).
+        quantity: Numbers of the whole case, such as peak=max:p; may be repeated (default: as trained).
+        up: The axis that points upwards in pictures of bodies in space: x, y, z, or auto to find it.
     """
     from lrsa.console import console
     from lrsa.evaluation.evaluate import evaluate, parse_strides
+    from lrsa.report.axes import choose_up
     from lrsa.report.report import write_report
 
-    console.print(f"report: {write_report(run, evaluate(run, stride=parse_strides(stride)))}")
+    choose_up(up)
+    evaluation = evaluate(run, stride=parse_strides(stride), quantities=quantity)
+    console.print(f"report: {write_report(run, evaluation)}")

@@ -34,9 +34,20 @@ class Batch:
     """(B, T) times of the frames."""
     surface: Tensor | None = None
     """(B, N) bool: the points on the surface of the body."""
+    total: Callable[[Tensor], Tensor] | None = None
+    """Where other processes hold the rest of the points: sums (B,) over all of them."""
+    share: float = 1.0
+    """Of the cases of a step, the part that is here; other processes have the others."""
 
     def __len__(self) -> int:
         return len(self.x)
+
+    def at(self, points: slice) -> "Batch":
+        """Some of the points, in memory of their own."""
+        parts = {"x": self.x, "f": self.f, "known": self.known, "surface": self.surface}
+        cut = {name: None if value is None else value[:, points].clone() for name, value in parts.items()}
+        u = None if self.u is None else self.u[..., points, :].clone()
+        return replace(self, **cut, u=u, context=self.context.at(points))  # pyright: ignore[reportArgumentType]
 
     def to(self, device: torch.device | str) -> "Batch":
         moved = {

@@ -5,15 +5,10 @@ cases in a folder beside the file; an interrupted run finds them again. When all
 cases of an earlier, smaller file become the new file, in one rename.
 """
 
-import os
 import shutil
-import threading
 import zlib
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from concurrent.futures import ProcessPoolExecutor, as_completed
-from concurrent.futures.process import BrokenProcessPool
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from multiprocessing import get_context, parent_process
 from pathlib import Path
 
 import numpy as np
@@ -24,6 +19,7 @@ from lrsa.data.store import Dataset, Schema
 from lrsa.data.writing import write_dataset
 from lrsa.errors import LrsaError
 from lrsa.files import alone, atomic
+from lrsa.parallel.pool import results
 from lrsa.pointset import Names, PointSet
 
 BLOCK = 8
@@ -39,19 +35,22 @@ def make_cases(
     wanted: Mapping[str, int],
     key: Key,
     workers: int | None = None,
+    cluster: str | None = None,
     progress: Advance = lambda done, total, words: None,
+    block: int = BLOCK,
 ) -> None:
     """Make `path` with so many cases of each split (or extend it, or find that all are there).
 
-    `sample` goes to other processes: a function of a module, or a method of a dataclass.
+    `sample` goes to other processes, or to those of the Dask cluster at an address: a function of a module,
+    or a method of a dataclass. An interruption loses the `block` of cases that each worker was at.
     """
     blocks, tag = path.with_name(path.name + ".parts"), f"{zlib.crc32(schema.to_json().encode()):08x}"
 
     def missing(have: Mapping[str, Dataset]) -> list[CaseBlock]:
         return [
-            CaseBlock(sample, key, split, start, min(start + BLOCK, n), blocks, tag)
+            CaseBlock(sample, key, split, start, min(start + block, n), blocks, tag)
             for split, n in wanted.items()
-            for start in range(len(have.get(split, ())), n, BLOCK)
+            for start in range(len(have.get(split, ())), n, block)
         ]
 
     if not missing(_earlier(path, schema)):
@@ -59,7 +58,7 @@ def make_cases(
     with alone(path):
         have = _earlier(path, schema)  # again: another process may have made it just now
         if jobs := missing(have):
-            _run(jobs, workers or os.cpu_count() or 1, progress)
+            _run(jobs, workers, cluster, progress)
             write_dataset(
                 path, {split: Joined.of(split, have, jobs, schema.names) for split in wanted}, schema
             )
@@ -101,8 +100,12 @@ class CaseBlock:
     def path(self) -> Path:
         return self.folder / f"{self.tag}-{self.split}-{self.start}-{self.stop}.npz"
 
-    def make(self) -> int:
-        """Solve the cases and leave them in the folder; the number of cases made."""
+    def make(self) -> None:
+        """Solve the cases and leave them in the folder."""
+        self.leave(self.solved())
+
+    def solved(self) -> dict[str, np.ndarray]:
+        """The arrays of all cases."""
         arrays: dict[str, np.ndarray] = {}
         for i in range(self.start, self.stop):
             with threadpool_limits(1):  # workers share the cores, and no case depends on the threads
@@ -110,9 +113,12 @@ class CaseBlock:
             arrays |= {f"{i}/{name}": value for name, value in case.arrays().items()}
             if case.grid is not None:
                 arrays[f"{i}/grid"] = np.array(case.grid)
+        return arrays
+
+    def leave(self, arrays: Mapping[str, np.ndarray]) -> None:
+        """Keep them in the folder."""
         with atomic(self.path) as temporary, open(temporary, "wb") as file:
             np.savez(file, **arrays)  # pyright: ignore[reportArgumentType]
-        return self.stop - self.start
 
     def read(self, index: int, names: Names) -> PointSet:
         """One case of the block."""
@@ -146,37 +152,15 @@ class Joined(Sequence[PointSet]):
         return job.read(index, self.names)
 
 
-def _run(jobs: Sequence[CaseBlock], workers: int, progress: Advance) -> None:
+def _run(jobs: Sequence[CaseBlock], workers: int | None, cluster: str | None, progress: Advance) -> None:
     total = sum(job.stop - job.start for job in jobs)
     missing = [job for job in jobs if not job.path.exists()]
     done = total - sum(job.stop - job.start for job in missing)
     progress(done, total, "cases")
-    for made in _results(missing, workers):
-        done += made
+    # On a cluster the blocks come back by the network: it need not see our disk.
+    calls = [job.make if cluster is None else job.solved for job in missing]
+    for i, made in results(calls, workers, cluster):
+        if made is not None:
+            missing[i].leave(made)
+        done += missing[i].stop - missing[i].start
         progress(done, total, "cases")
-
-
-def _results(jobs: Sequence[CaseBlock], workers: int) -> Iterator[int]:
-    """The numbers of cases made, as workers finish their jobs; each is a process of its own."""
-    pool = ProcessPoolExecutor(workers, get_context("spawn"), _end_with_parent)
-    try:
-        for future in as_completed([pool.submit(job.make) for job in jobs]):
-            yield future.result()
-    except BrokenProcessPool as error:
-        raise LrsaError(
-            "a worker process died (out of memory?). Run the command again: it goes on where it stopped"
-        ) from error
-    finally:
-        pool.shutdown(cancel_futures=True)
-
-
-def _end_with_parent() -> None:
-    """A worker whose parent was killed would wait for its next block forever."""
-    parent = parent_process()
-    assert parent is not None
-
-    def watch() -> None:
-        parent.join()
-        os._exit(1)
-
-    threading.Thread(target=watch, daemon=True).start()

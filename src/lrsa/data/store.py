@@ -26,15 +26,15 @@ import numpy as np
 from lrsa.data.hdf5 import item_of, items_of
 from lrsa.errors import LrsaError
 from lrsa.machine import check_fits
-from lrsa.pointset import Names, PointSet
+from lrsa.pointset import Names, PointSet, Stride
 from lrsa.typed import conforms
 
 FORMAT, VERSION = "lrsa-pointsets", 1
-PER_POINT = ("x", "f", "f_mask", "u", "u_mask", "weights", "surface")
+PER_POINT = ("x", "f", "f_mask", "u", "u_mask", "weights", "surface", "parts")
 PER_CELL = ("cells", "cell_types")
 TABLES = ("offsets", "cell_offsets", "grids")
 KINDS: dict[str, str] = {
-    **dict.fromkeys(("f_mask", "u_mask", "surface"), "b"),
+    **dict.fromkeys(("f_mask", "u_mask", "surface", "parts"), "b"),
     **dict.fromkeys((*PER_CELL, *TABLES, "redraws", "iterations"), "iu"),
 }
 """Kinds of numbers, of the arrays that are not floating-point."""
@@ -67,9 +67,8 @@ class Schema:
     @staticmethod
     def from_json(text: str) -> "Schema":
         values = json.loads(text.encode())  # damaged letters are refused here, and not where they are shown
-        names = values.pop("names")
-        units = names.pop("units")
-        made = Schema(names=Names(**{k: tuple(v) for k, v in names.items()}, units=units), **values)
+        names = {k: tuple(v) if isinstance(v, list) else v for k, v in values.pop("names").items()}
+        made = Schema(names=Names(**names), **values)
         if not conforms(made, Schema):
             raise TypeError("an entry is of another type")
         made.to_json()  # what is nested too deep for Python is found here
@@ -180,7 +179,7 @@ class Selection(Sequence[PointSet]):
     """Some of the cases, in the order of `chosen`, and of each every `stride`-th point."""
 
     def __init__(
-        self, cases: Sequence[PointSet], chosen: Sequence[int] | np.ndarray, stride: int = 1
+        self, cases: Sequence[PointSet], chosen: Sequence[int] | np.ndarray, stride: Stride = 1
     ) -> None:
         self.cases, self.chosen, self.stride = cases, chosen, stride
 

@@ -18,10 +18,10 @@ from lrsa.files import atomic, remove_left
 from lrsa.pointset import Names, PointSet, check_digits
 
 TEST_SHARE = 0.2
-SHAREABLE = ("x", "f_mask", "u_mask", "weights", "surface", *PER_CELL, "times")
+SHAREABLE = ("x", "f_mask", "u_mask", "weights", "surface", "parts", *PER_CELL, "times")
 DTYPES = (
     {"cell_types": np.uint8}
-    | dict.fromkeys(("f_mask", "u_mask", "surface"), np.bool_)
+    | dict.fromkeys(("f_mask", "u_mask", "surface", "parts"), np.bool_)
     | dict.fromkeys(("cells", "offsets", "cell_offsets", "grids", "redraws", "iterations"), np.int64)
 )
 """Of the fields that are not float32."""

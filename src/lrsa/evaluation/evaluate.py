@@ -10,14 +10,20 @@ import numpy as np
 
 from lrsa.data.store import Dataset, Selection
 from lrsa.errors import LrsaError
-from lrsa.evaluation.null import NullBaselines, corresponding
+from lrsa.evaluation.null import NullBaselines
 from lrsa.evaluation.outcome import CaseErrors, Evaluation, Sampling, point_range
+from lrsa.evaluation.quantities import Meter, QuantityErrors
+from lrsa.evaluation.subsets import predict_by_subsets, subset_size
+from lrsa.evaluation.uncertainty import coverages, fields_hold
 from lrsa.objectives.metrics import DEFINITIONS, field_metrics, mean_of, relative_l2
 from lrsa.objectives.named import Answer, Metric, metrics_of
 from lrsa.objectives.protocols import Protocol, protocol
 from lrsa.objectives.words import labels
-from lrsa.pointset import PointSet
-from lrsa.problems.catalogue import open_dataset, quantities_of
+from lrsa.pointset import PointSet, Stride, corresponding, stride_name
+from lrsa.problems.catalogue import open_dataset
+from lrsa.surrogate.ensemble import mean_of as mean_over_members
+from lrsa.surrogate.novelty import Novelty
+from lrsa.surrogate.quantities import all_quantities
 from lrsa.surrogate.surrogate import Epoch, Surrogate, load
 from lrsa.training.config import RunConfig
 
@@ -25,17 +31,24 @@ from lrsa.training.config import RunConfig
 def evaluate(
     run: Path,
     data: str | None = None,
-    stride: int | Sequence[int] | None = None,
+    stride: int | Sequence[Stride] | None = None,
     epoch: Epoch = "best",
     metrics: str | None = None,
+    quantities: str | None = None,
 ) -> Evaluation:
     """Evaluate a run on the test cases of its data, or of other data of the same kind.
 
     With several strides the numbers are those of the first, and `samplings` has the others. `metrics` are
-    spelled as in `objectives.words`; by default those that the run names.
+    spelled as in `objectives.words`, `quantities` as in `objectives.quantities`; by default those that the
+    run names.
     """
     config, surrogate = RunConfig.load(run), load(run, epoch)
     strides = _strides(config, stride)
+    if data is None and (run / "folds.md").exists():
+        raise LrsaError(
+            f"{run} learned from all cases: its errors are those of the folds, in {run / 'folds.md'}."
+            " --data tests it on others"
+        )
     tests = open_dataset(data if data else Path(config.data.path), "test")
     count = len(tests) if data or config.data.test is None else min(config.data.test, len(tests))
     cases = Selection(tests, range(count))
@@ -43,11 +56,27 @@ def evaluate(
     how = protocol(config.schema.protocol)
     nulls = None if "u" not in tests else _nulls(config, how, Selection(tests, range(count), strides[0]))
     text = config.train.metrics if metrics is None else metrics
-    named = _named(config, surrogate, text, cases[0].strided(strides[0])) if "u" in tests else []
-    judge = _Judge(config, surrogate, how, nulls, strides, stride is not None, named)
+    asked = config.train.quantities if quantities is None else quantities
+    first = cases[0].strided(strides[0])
+    named = _named(config, surrogate, text, asked, first) if "u" in tests else []
+    meter = Meter.of(run, config, surrogate, asked if "u" in tests else "", named, first)
+    size = subset_size(surrogate, config.train.points)
+    judge = _Judge(
+        config, surrogate, how, nulls, strides, stride is not None, named, size, meter, Novelty.load(run)
+    )
     table = [judge.errors(cases[i], name, cases.label(i)) for i, name in enumerate(case_names(tests, count))]
     found = {str(metric.word): metric.overall([row.metrics for row in table]) for metric in named}
-    return replace(_summary(config, data, epoch, tests, strides, table), metrics=found)
+    return replace(
+        _summary(config, data, epoch, tests, strides, table),
+        metrics=found,
+        subsets=size if size is not None and size < max(row.points for row in table) else None,
+        quantities={
+            name: QuantityErrors.of(words, [row.quantities[name] for row in table])
+            for name, words in meter.definitions.items()
+        },
+        coverage=coverages(meter.calibration, [_held(row) for row in table]),
+        members=1 + len(surrogate.others),
+    )
 
 
 def case_names(cases: Dataset, count: int) -> list[str]:
@@ -57,7 +86,7 @@ def case_names(cases: Dataset, count: int) -> list[str]:
     return [str(files[i]) if i < len(files) else f"case {i}" for i in range(count)]
 
 
-def training_cases(config: RunConfig, stride: int) -> Selection:
+def training_cases(config: RunConfig, stride: Stride) -> Selection:
     """All training cases of a run, validation included."""
     data = Dataset(Path(config.data.path), "train")
     return Selection(data, range(min(config.data.samples or len(data), len(data))), stride)
@@ -65,8 +94,7 @@ def training_cases(config: RunConfig, stride: int) -> Selection:
 
 def truth(how: Protocol, case: PointSet) -> np.ndarray:
     """The part of a case's target that is predicted."""
-    assert case.u is not None
-    return case.u[how.history :] if case.times is not None else case.u
+    return how.target(case)
 
 
 @dataclass(frozen=True)
@@ -77,17 +105,21 @@ class _Judge:
     surrogate: Surrogate
     how: Protocol
     nulls: NullBaselines | None
-    strides: tuple[int, ...]
+    strides: tuple[Stride, ...]
     samplings: bool
     named: Sequence[Metric]
+    subsets: int | None
+    meter: Meter
+    novelty: Novelty | None
 
     def errors(self, whole: PointSet, name: str, label: str) -> CaseErrors:
         whole.check_finite(label)
         case = whole.strided(self.strides[0])
-        prediction = self._predict(case)
+        (every,) = self.surrogate.answers([case])
+        prediction = mean_over_members(every)
         strides = dict(self._samplings(whole, case, prediction)) if self.samplings else {}
         if case.u is None:
-            return CaseErrors(name, len(case), strides=strides)
+            return CaseErrors(name, len(case), strides=strides, novelty=self._novelty(case))
         u = truth(self.how, case)
         answers = self.nulls.predictions(case) if self.nulls else {}
         names = target_names(self.config, u.shape[-1])
@@ -101,11 +133,17 @@ class _Judge:
             {k: _by_field(names, v, u, case.u_mask) for k, v in answers.items()},
             strides,
             {key: value for metric in self.named for key, value in metric.of_case(answer).items()},
+            self.meter.measure(case, every, u, answers),
+            fields_hold(self.meter.calibration, case, every, prediction, u, names),
+            self._novelty(case),
         )
+
+    def _novelty(self, case: PointSet) -> float:
+        return math.nan if self.novelty is None else self.novelty.score(self.surrogate, case)
 
     def _samplings(
         self, whole: PointSet, case: PointSet, prediction: np.ndarray
-    ) -> Iterator[tuple[int, tuple[int, float, float]]]:
+    ) -> Iterator[tuple[Stride, tuple[int, float, float]]]:
         """The errors at every stride, and the distance to the prediction at the sampling of the training."""
         own, first = self.config.data.stride, self.strides[0]
         full = prediction if own == first else self._predict(whole.strided(own))
@@ -113,25 +151,30 @@ class _Judge:
             part = case if stride == first else whole.strided(stride)
             again = prediction if stride == first else self._predict(part)
             error = math.nan if part.u is None else relative_l2(again, truth(self.how, part), part.u_mask)
-            shared = math.lcm(stride, own)
-            ours = again[..., _every(part, shared // stride), :]
-            theirs = full[..., _every(whole.strided(own), shared // own), :]
+            steps, base = whole.steps(stride), whole.steps(own)
+            shared = [math.lcm(*pair) for pair in zip(steps, base, strict=True)]
+            ours = again[..., _every(part, shared, steps), :]
+            theirs = full[..., _every(whole.strided(own), shared, base), :]
             yield stride, (len(part), error, relative_l2(ours, theirs))
 
     def _predict(self, case: PointSet) -> np.ndarray:
-        return self.surrogate.predict(case)
+        if self.subsets is None or self.subsets >= len(case):
+            return self.surrogate.predict(case)
+        return predict_by_subsets(self.surrogate, case, self.subsets)
 
 
-def parse_strides(text: str | None) -> tuple[int, ...] | None:
-    """`1,2,4` as typed on the command line."""
+def parse_strides(text: str | None) -> tuple[Stride, ...] | None:
+    """`1,2,4x2` as typed on the command line."""
     if not text:
         return None
     try:
-        return tuple(int(word) for word in text.split(","))
+        each = [tuple(int(step) for step in word.split("x")) for word in text.split(",")]
     except ValueError:
         raise LrsaError(
-            f'--stride takes whole numbers separated by commas, such as 1,2,4, not "{text}"'
+            "--stride takes whole numbers separated by commas, such as 1,2,4, or one for each axis, such as"
+            f' 2x1, not "{text}"'
         ) from None
+    return tuple(steps[0] if len(steps) == 1 else steps for steps in each)
 
 
 def target_names(config: RunConfig, channels: int) -> list[str]:
@@ -139,9 +182,15 @@ def target_names(config: RunConfig, channels: int) -> list[str]:
     return labels(config.schema.names.targets, channels)
 
 
-def _named(config: RunConfig, surrogate: Surrogate, text: str, case: PointSet) -> list[Metric]:
+def _held(row: CaseErrors) -> dict[str, bool | None]:
+    return {**row.holds, **{name: found.covered for name, found in row.quantities.items()}}
+
+
+def _named(
+    config: RunConfig, surrogate: Surrogate, text: str, quantities: str, case: PointSet
+) -> list[Metric]:
     targets = target_names(config, surrogate.normaliser.u_scale.shape[-1])
-    return metrics_of(text, targets, case, quantities_of(config.schema.name))
+    return metrics_of(text, targets, case, all_quantities(config.schema.name, quantities))
 
 
 def _summary(
@@ -149,7 +198,7 @@ def _summary(
     data: str | None,
     epoch: Epoch,
     tests: Dataset,
-    strides: tuple[int, ...],
+    strides: tuple[Stride, ...],
     table: list[CaseErrors],
 ) -> Evaluation:
     known = table[0].fields
@@ -172,18 +221,19 @@ def _summary(
     )
 
 
-def _sampling(stride: int, table: Sequence[CaseErrors]) -> Sampling:
+def _sampling(stride: Stride, table: Sequence[CaseErrors]) -> Sampling:
     points, errors, distances = zip(*(row.strides[stride] for row in table), strict=True)
     return Sampling(stride, point_range(points), mean_of(errors), mean_of(distances))
 
 
-def _strides(config: RunConfig, stride: int | Sequence[int] | None) -> tuple[int, ...]:
-    chosen = (
-        (config.data.stride,) if stride is None else (stride,) if isinstance(stride, int) else tuple(stride)
-    )
+def _strides(config: RunConfig, stride: int | Sequence[Stride] | None) -> tuple[Stride, ...]:
+    given = config.data.stride if stride is None else stride
+    chosen = (given,) if isinstance(given, int) else tuple(given)
     for value in chosen:
-        if value < 1:
-            raise LrsaError(f"a stride is 1 or more (every point, every second point, ...), not {value}")
+        if min(value if isinstance(value, tuple) else (value,)) < 1:
+            raise LrsaError(
+                f"a stride is 1 or more (every point, every second point, ...), not {stride_name(value)}"
+            )
     return tuple(dict.fromkeys(chosen))
 
 
@@ -211,7 +261,7 @@ def _by_field(
     return {"": relative_l2(prediction, u, known), **{n: float(each[i]) for i, n in enumerate(names)}}
 
 
-def _every(case: PointSet, stride: int) -> np.ndarray:
-    """The positions of every `stride`-th point of a case in its own list."""
-    shape = case.grid or (len(case),)
-    return np.arange(len(case)).reshape(shape)[(slice(None, None, stride),) * len(shape)].ravel()
+def _every(case: PointSet, shared: Sequence[int], steps: Sequence[int]) -> np.ndarray:
+    """Of a case at the stride `steps`, the positions of the points of the stride `shared` in its own list."""
+    some = tuple(slice(None, None, a // b) for a, b in zip(shared, steps, strict=True))
+    return np.arange(len(case)).reshape(case.grid or (len(case),))[some].ravel()

@@ -4,16 +4,20 @@ mean field           the mean of the training cases, point by point; one number 
 nearest case         the fields of the training case whose inputs are nearest
 linear regression    least squares from the parameters of the case to the field, point by point; to the mean
                      of the field where points differ. Only where cases have parameters.
+last frame           the last frame that is known stays. Only where frames follow from frames.
+
+and, where the points of all cases correspond, those of `fitted`.
 """
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Sequence
 
 import numpy as np
 from scipy.spatial import KDTree
 
+from lrsa.evaluation.fitted import POD, RADIAL, FittedBaselines
 from lrsa.objectives.metrics import relative_l2
 from lrsa.objectives.protocols import Protocol
-from lrsa.pointset import PointSet
+from lrsa.pointset import PointSet, scattered
 
 DESCRIPTOR = 4096
 """Numbers by which two cases of the same points are compared, at the most."""
@@ -22,6 +26,11 @@ DEFINITIONS = {
     "nearest case": "the fields of the training case whose inputs are nearest",
     "linear regression": "least squares from the parameters of the case (globals) to the field, point by"
     " point (to the mean of the field where points differ)",
+    "last frame": "the last frame that is known, for all that follow",
+    RADIAL: "interpolation between the training cases by radial basis functions of the parameters of the case"
+    " (globals), point by point; the kernel is chosen by leaving out each training case in turn",
+    POD: "proper orthogonal decomposition of inputs and fields; from the parameters and the leading modes of"
+    " the inputs to those of the fields by radial basis functions or ridge regression, chosen likewise",
 }
 
 
@@ -36,6 +45,8 @@ class NullBaselines:
         deviation = table.std(0)
         self.shift, self.scale = table.mean(0), np.where(_varies(table), deviation, np.inf)
         self.tree = KDTree((table - self.shift) / self.scale)
+        fits = fixed and not scattered(cases)
+        self.fitted = FittedBaselines(cases, protocol, self._target) if fits else None
 
     def predictions(self, case: PointSet) -> dict[str, np.ndarray]:
         """The answer of each null baseline for one case, in the shape of its target."""
@@ -45,7 +56,9 @@ class NullBaselines:
             design = np.concatenate([[1.0], self.regression.scaled(case.globals)])
             field = np.tensordot(design, self.regression.coefficients, 1)
             answers["linear regression"] = np.broadcast_to(field, shape)
-        return answers
+        if case.u is not None and self.protocol.history:
+            answers["last frame"] = np.broadcast_to(case.u[self.protocol.history - 1], shape)
+        return answers | (self.fitted.predictions(case, shape) if self.fitted else {})
 
     def errors(self, cases: Sequence[PointSet]) -> dict[str, np.ndarray]:
         """{name: (S,)} relative L2 of every case."""
@@ -129,17 +142,6 @@ class _Regression:
         return (np.asarray(values, float) - self.shift) / self.scale
 
 
-def corresponding(cases: Iterable[PointSet]) -> bool:
-    """Whether point i of one case can stand for point i of every other: one size, mesh and mask."""
-    cases = iter(cases)
-    first = next(cases)
-    return all(
-        len(case) == len(first)
-        and all(_equal(getattr(case, k), getattr(first, k)) for k in ("cells", "u_mask", "f_mask"))
-        for case in cases
-    )
-
-
 def _drawn(fields: Sequence[tuple[np.ndarray, np.ndarray]]) -> np.ndarray:
     """Some of the known values (N, k) of these fields, the same ones of every case."""
     values = np.concatenate([v[known].astype(float) for v, known in fields])
@@ -155,10 +157,6 @@ def _moment(moment: Callable[..., np.ndarray], values: np.ndarray, known: np.nda
 def _varies(table: np.ndarray) -> np.ndarray:
     """(S, n) -> (n,) whether a column is more than a constant and its rounding, in whatever units."""
     return table.std(0) > 1e-12 * np.abs(table).max(0)
-
-
-def _equal(a: np.ndarray | None, b: np.ndarray | None) -> bool:
-    return a is b or (a is not None and b is not None and np.array_equal(a, b))
 
 
 def _from_known(x: np.ndarray, values: np.ndarray, known: np.ndarray, query: np.ndarray) -> np.ndarray:

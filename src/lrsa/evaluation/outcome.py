@@ -8,7 +8,10 @@ from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
 
+from lrsa.evaluation.quantities import CaseQuantity, QuantityErrors
+from lrsa.evaluation.uncertainty import Coverage
 from lrsa.files import atomic
+from lrsa.pointset import Stride, stride_name
 from lrsa.surrogate.surrogate import Epoch
 
 
@@ -23,17 +26,23 @@ class CaseErrors:
     """field -> metric -> value."""
     nulls: Mapping[str, Mapping[str, float]] = field(default_factory=dict)
     """baseline -> field, and "" for all fields together -> relative L2."""
-    strides: Mapping[int, tuple[int, float, float]] = field(default_factory=dict)
+    strides: Mapping[Stride, tuple[int, float, float]] = field(default_factory=dict)
     """stride -> (points, relative L2, self-consistency)."""
     metrics: Mapping[str, float] = field(default_factory=dict)
     """What this case contributes to each metric that was named."""
+    quantities: Mapping[str, CaseQuantity] = field(default_factory=dict)
+    """Those of interest, by name."""
+    holds: Mapping[str, bool] = field(default_factory=dict)
+    """Field -> whether its calibrated interval does."""
+    novelty: float = math.nan
+    """How far it lies from the training cases; NaN where nobody can tell."""
 
 
 @dataclass(frozen=True)
 class Sampling:
     """Means over cases at one stride."""
 
-    stride: int
+    stride: Stride
     points: str
     relative_l2: float
     self_consistency: float
@@ -47,7 +56,7 @@ class Evaluation:
     source: str
     path: str
     """The file of the cases."""
-    stride: int
+    stride: Stride
     """Every so-many-th point along each axis; the numbers below are at this sampling."""
     cases: int
     points: str
@@ -67,6 +76,19 @@ class Evaluation:
     """At every stride that was asked for."""
     metrics: dict[str, float] = field(default_factory=dict)
     """Those that the problem or the user named, over all cases."""
+    subsets: int | None = None
+    """Points of the random subsets over which predictions are averaged; None: of all points at once."""
+    quantities: dict[str, QuantityErrors] = field(default_factory=dict)
+    """Those of interest, by name."""
+    coverage: dict[str, Coverage] = field(default_factory=dict)
+    """Of the intervals of fields and quantities."""
+    members: int = 1
+    """Of the ensemble."""
+
+    @property
+    def sampled(self) -> str:
+        """How the points were asked for, to be put behind their number."""
+        return "" if self.subsets is None else f" (means over random subsets of {self.subsets})"
 
     def worst(self, count: int) -> list[CaseErrors]:
         """The cases of the largest relative L2, worst first."""
@@ -94,7 +116,12 @@ def _flat(row: CaseErrors) -> dict[str, Any]:
     flat |= {f"{null}: relative_l2": values[""] for null, values in row.nulls.items()}
     flat |= {f"{name}: {k}": v for name, values in row.fields.items() for k, v in values.items()}
     flat |= row.metrics
-    for stride, (points, error, distance) in row.strides.items():
+    for name, found in row.quantities.items():
+        flat |= {name: found.predicted, f"{name}, true": found.true, f"{name}, interval": found.width}
+    flat |= {f"{name}: interval holds": int(held) for name, held in row.holds.items()}
+    flat |= {} if math.isnan(row.novelty) else {"novelty": row.novelty}
+    for each, (points, error, distance) in row.strides.items():
+        stride = stride_name(each)
         flat |= {
             f"stride {stride}: points": points,
             f"stride {stride}: relative_l2": error,
@@ -106,7 +133,11 @@ def _flat(row: CaseErrors) -> dict[str, Any]:
 def _without_nan(value: Any) -> Any:
     """JSON has no NaN: what is not defined is null."""
     if isinstance(value, dict):
-        return {str(k): _without_nan(v) for k, v in value.items()}
+        return {_key(k): _without_nan(v) for k, v in value.items()}
     if isinstance(value, list | tuple):
         return [_without_nan(v) for v in value]
     return None if isinstance(value, float) and not math.isfinite(value) else value
+
+
+def _key(name: Any) -> str:
+    return stride_name(name) if isinstance(name, tuple) else str(name)

@@ -8,7 +8,7 @@ again, for whatever table, and no other training takes its place.
 import hashlib
 import json
 import time
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import Any
@@ -17,9 +17,12 @@ from lrsa.console import console
 from lrsa.data.normalise import Normaliser
 from lrsa.errors import Failure, LrsaError
 from lrsa.evaluation.evaluate import evaluate
+from lrsa.evaluation.outcome import Evaluation
 from lrsa.files import Busy, alone, atomic
 from lrsa.models.matching import parameter_count
+from lrsa.models.registry import get as get_model
 from lrsa.models.registry import model_options
+from lrsa.pointset import Stride, stride_name
 from lrsa.problems.catalogue import get
 from lrsa.problems.problem import Source
 from lrsa.training.checkpoint import STATE, load_standing
@@ -38,6 +41,10 @@ BY_TORCH = {"kernels": False}
 DEFAULTS = {**asdict(TrainConfig()), **BY_TORCH}
 
 
+_ASKED: dict[str, tuple[Any, tuple[dict[str, Any], str]]] = {}
+"""Job -> the problem and the model that were known then, its configuration and key."""
+
+
 @dataclass(frozen=True)
 class Job:
     """One training of a study, as it would be typed."""
@@ -50,9 +57,29 @@ class Job:
     matched: bool = False
     options: Mapping[str, Any] = field(default_factory=dict)
     train: Mapping[str, Any] = field(default_factory=dict)
+    samples: int | None = None
+    """Training cases; None: those of the scale."""
 
     def configuration(self) -> dict[str, Any]:
         """All that decides the outcome."""
+        return dict(self._settled[0])
+
+    @property
+    def key(self) -> str:
+        """The name of its record: of what differs from the defaults, so that a new option changes none."""
+        return self._settled[1]
+
+    @property
+    def _settled(self) -> tuple[dict[str, Any], str]:
+        """Configuration and key: a page asks for them thousands of times."""
+        asked = json.dumps([getattr(self, name) for name in self.__dataclass_fields__], sort_keys=True)
+        about = (get(self.problem), get_model(self.model))
+        if asked not in _ASKED or _ASKED[asked][0] != about:
+            made = self._configuration()
+            _ASKED[asked] = about, (made, self._key(dict(made)))
+        return _ASKED[asked][1]
+
+    def _configuration(self) -> dict[str, Any]:
         problem = get(self.problem)
         scale = problem.scale(self.scale)
         choice = for_problem(problem, scale, self.model)
@@ -62,7 +89,7 @@ class Job:
             "problem": self.problem,
             "source": self.source,
             "data": origin,
-            "cases": [scale.samples, scale.test, scale.stride[self.source]],
+            "cases": [self.samples or scale.samples, scale.test, scale.stride[self.source]],
             "model": self.model,
             "options": {**self._default_options(), **options},
             "train": asdict(train),
@@ -71,10 +98,7 @@ class Job:
         }
         return json.loads(json.dumps(made))
 
-    @property
-    def key(self) -> str:
-        """The name of its record: of what differs from the defaults, so that a new option changes none."""
-        made = self.configuration()
+    def _key(self, made: dict[str, Any]) -> str:
         for name, default in (("options", self._default_options()), ("train", DEFAULTS)):
             made[name] = {k: v for k, v in made[name].items() if k not in default or v != default[k]}
         content = json.dumps(made, sort_keys=True)
@@ -96,6 +120,7 @@ class Job:
         words = [f"lrsa train {self.problem} --model {self.model} --scale {self.scale}"]
         words += [f"--source {self.source}"] if self.source == "official" else []
         words += [f"--recipe {self.recipe}", *(["--matched"] if self.matched else [])]
+        words += [f"--samples {self.samples}"] if self.samples else []
         for prefix, given in (("model", self.options), ("train", {**BY_TORCH, **self.train})):
             words += [_option(prefix, name.replace("_", "-"), value) for name, value in given.items()]
         return " ".join(words)
@@ -130,6 +155,9 @@ class Cell:
     waiting: float | None = None
     """Share of the training steps that was spent waiting for data."""
     reason: str = ""
+    metrics: Mapping[str, float] | None = None
+    """Further ones of the test cases: those that the problem names, and `at_stride` of others than its own;
+    None: an older record, which has none."""
 
     @property
     def ratio(self) -> float | None:
@@ -149,20 +177,71 @@ def recorded(job: Job, folder: Path) -> Cell | None:
     return cell if job.decides(cell.configuration) else None
 
 
-def finish(job: Job, folder: Path, runs: Path, threads: int) -> Cell | None:
+def at_stride(stride: Stride) -> str:
+    """What the error at that stride is called among the metrics of a cell."""
+    return f"relative-l2 at stride {stride_name(stride)}"
+
+
+def complete(cell: Cell | None, strides: Sequence[Stride] = (), metrics: bool = False) -> bool:
+    """Whether a record has what a table asks of it; what was refused or diverged never has more."""
+    if cell is None or cell.reason:
+        return cell is not None
+    known = cell.metrics or {}
+    return not (metrics and cell.metrics is None) and all(at_stride(stride) in known for stride in strides)
+
+
+def finish(
+    job: Job,
+    folder: Path,
+    runs: Path,
+    threads: int,
+    strides: Sequence[Stride] = (),
+    metrics: bool = False,
+    device: str = "cpu",
+) -> Cell | None:
     """The cell of this job: recorded, or trained, evaluated and recorded now; None while another does that.
+
+    Where the record lacks the errors at other strides, or the metrics, its run is evaluated again.
 
     The data is there already: what is refused before the first step, or diverges, will be so again, and is
     recorded as such. Anything else ends the study, which can go on.
     """
-    if (cell := recorded(job, folder)) is not None:
+    cell = recorded(job, folder)
+    if cell is not None and complete(cell, strides, metrics):
         return cell
     run = runs / job.key
     try:
         with alone(run.with_name(f"{run.name}.cell")):
-            return recorded(job, folder) or _record(_trained(job, run, threads), job, folder)
+            cell = recorded(job, folder)
+            if cell is None:
+                cell = _record(_trained(job, run, threads, strides, device), job, folder)
+            elif not complete(cell, strides, metrics):
+                found = _evaluated(trained(job, run, threads, device), strides)[1]
+                cell = _record(replace(cell, metrics={**(cell.metrics or {}), **found}), job, folder)
+            return cell
     except Busy:
         return None
+
+
+def trained(job: Job, run: Path, threads: int, device: str = "cpu") -> Path:
+    """The run of a job: as it is, gone on with, or made."""
+    if not (run / "config.json").exists():
+        prepare(
+            job.problem,
+            job.model,
+            source=job.source,
+            scale=job.scale,
+            recipe=job.recipe,
+            out=run,
+            device=device,
+            threads=threads,
+            options=job.options,
+            train={**BY_TORCH, **job.train},
+            matched=job.matched,
+            samples=job.samples,
+        )
+    train_run(run)
+    return run
 
 
 def _record(cell: Cell, job: Job, folder: Path) -> Cell:
@@ -171,31 +250,27 @@ def _record(cell: Cell, job: Job, folder: Path) -> Cell:
     return cell
 
 
-def _trained(job: Job, run: Path, threads: int) -> Cell:
+def _evaluated(run: Path, strides: Sequence[Stride]) -> tuple[Evaluation, dict[str, float]]:
+    """The outcome at the run's own stride, and its metrics with the errors at the others."""
+    own = RunConfig.load(run).data.stride
+    outcome = evaluate(run, stride=(own, *strides) if strides else None)
+    errors = {at_stride(each.stride): each.relative_l2 for each in outcome.samplings}
+    return outcome, {**outcome.metrics, **errors}
+
+
+def _trained(job: Job, run: Path, threads: int, strides: Sequence[Stride], device: str) -> Cell:
     about = (job.model, job.problem, job.configuration(), job.typed(), versions(), threads)
     try:
-        if not (run / "config.json").exists():
-            prepare(
-                job.problem,
-                job.model,
-                source=job.source,
-                scale=job.scale,
-                recipe=job.recipe,
-                out=run,
-                threads=threads,
-                options=job.options,
-                train={**BY_TORCH, **job.train},
-                matched=job.matched,
-            )
+        trained(job, run, threads, device)
     except Busy:
         raise
     except LrsaError as error:
-        return _without(about, error)
-    try:
-        standing = train_run(run)
-    except Failure as error:
-        return _without(about, error)
-    outcome, config = evaluate(run), RunConfig.load(run)
+        # What is refused before its first step, or diverges; a run that is there but damaged is neither.
+        if isinstance(error, Failure) or not (run / "config.json").exists():
+            return _without(about, error)
+        raise
+    outcome, metrics = _evaluated(run, strides)
+    config, standing = RunConfig.load(run), load_standing(run / STATE)
     return Cell(
         *about,
         parameters=parameter_count(config.model, config.options),
@@ -204,7 +279,8 @@ def _trained(job: Job, run: Path, threads: int) -> Cell:
         nulls=outcome.nulls,
         steps=config.train.epochs * trainer_of(run, config).steps,
         step=_step_times(job, run, config),
-        waiting=load_standing(run / STATE).waiting_share,
+        waiting=standing.waiting_share,
+        metrics=metrics,
     )
 
 
@@ -220,9 +296,17 @@ def _step_times(job: Job, run: Path, config: RunConfig) -> dict[str, float]:
         times = [_seconds(theirs, k) for k in range(1 + ROUNDS)]
         return {"model": min(times[1:]), "lrsa": min(times[1:])}
     base, survey, _ = configured(
-        job.problem, "lrsa", job.source, job.scale, job.recipe, {}, {**BY_TORCH, **job.train}, matched=False
+        job.problem,
+        "lrsa",
+        job.source,
+        job.scale,
+        job.recipe,
+        {},
+        {**BY_TORCH, **job.train},
+        matched=False,
+        samples=job.samples,
     )
-    ours = _trainer(run, base, survey.normaliser)
+    ours = _trainer(run, replace(base, device=config.device), survey.normaliser)
     pairs = [(_seconds(theirs, k), _seconds(ours, k)) for k in range(1 + ROUNDS)][1:]
     return {"model": min(t[0] for t in pairs), "lrsa": min(t[1] for t in pairs)}
 
@@ -236,7 +320,7 @@ def _trainer(run: Path, config: RunConfig, normaliser: Normaliser) -> Trainer:
 def _seconds(trainer: Trainer, k: int) -> float:
     """One training step on the cases of the k-th."""
     batches = trainer.batches(0)
-    batch = trainer.batch(batches[k % len(batches)])
+    batch = trainer.batch(batches[k % len(batches)]).to(trainer.device)
     started = time.perf_counter()
     trainer.step(batch)
     return time.perf_counter() - started

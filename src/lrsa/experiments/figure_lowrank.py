@@ -9,21 +9,20 @@ truncated singular value decomposition, whose error in the Frobenius norm is (Σ
 Young 1936). Beside it: U G Vᵀ from r of its own columns at equidistant points (Nyström).
 """
 
-import json
 import platform
 from dataclasses import asdict, dataclass
-from pathlib import Path
 
-import matplotlib
 import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.image import AxesImage
 
-from lrsa.files import atomic
-from lrsa.report.figures import ACCENT, INK, SOFT, STYLE, WARM
+from lrsa.experiments.experiment import Experiment
+from lrsa.experiments.page import Grid, Page, Plot, Section, Value
+from lrsa.experiments.study import Work
+from lrsa.report.figures import ACCENT, INK, SOFT, WARM
 
-matplotlib.use("Agg")
+ALT = "Kernel, rank-4 reconstruction, spectral decay, error"
 POINTS = 512
 RANKS = 32
 """Ranks and singular values that are shown."""
@@ -47,19 +46,31 @@ class Decay:
     """Relative error of U G Vᵀ from r columns of K."""
 
 
-def figure_lowrank(out: Path) -> Path:
-    """Write figure-lowrank.png, .md and .json into the folder `out`; the path of the picture."""
-    out.mkdir(parents=True, exist_ok=True)
-    kernel = green(POINTS)
-    decay = measure(kernel, RANKS)
-    path = out / "figure-lowrank.png"
-    with matplotlib.rc_context(STYLE):
-        draw(kernel, decay).savefig(path)
-    with atomic(out / "figure-lowrank.json") as temporary:
-        temporary.write_text(json.dumps(asdict(decay), indent=1) + "\n")
-    with atomic(out / "figure-lowrank.md") as temporary:
-        temporary.write_text(markdown(decay))
-    return path
+class FigureLowRank(Experiment):
+    """Kernel, reconstruction, spectral decay, error."""
+
+    name = "figure-lowrank"
+    about = "the Green's function of 1-D Poisson and its low rank (figure 1)"
+
+    def page(self, work: Work) -> Page:
+        kernel = green(POINTS)
+        decay = measure(kernel, RANKS)
+        figure = draw(kernel, decay)
+        note = (
+            f"N = {decay.points} midpoints, numpy {np.__version__}, Python {platform.python_version()}."
+            " Nothing is random. Errors are relative, Frobenius norm."
+        )
+        return Page(
+            self.name,
+            "Figure 1, left: the Green's function of 1-D Poisson is of low rank",
+            "The kernel that solves the simplest of all boundary value problems, its best approximation of"
+            " rank 4, its singular values, and the error of every rank.",
+            "lrsa reproduce figure-lowrank",
+            self.name,
+            "exact",
+            [Section(plots=[Plot("", ALT, "", figure)], grids=[table(decay)], notes=[note])],
+            asdict(decay),
+        )
 
 
 def green(points: int) -> np.ndarray:
@@ -132,26 +143,27 @@ def draw(kernel: np.ndarray, decay: Decay) -> Figure:
     return figure
 
 
-def markdown(decay: Decay) -> str:
-    """The numbers as a table."""
-    lines = [
-        "# Figure 1, left: the Green's function of 1-D Poisson is of low rank",
-        "",
-        f"`lrsa reproduce figure-lowrank`: N = {decay.points} midpoints, numpy {np.__version__},"
-        f" Python {platform.python_version()}. Nothing is random. Errors are relative, Frobenius norm.",
-        "",
-        "![Kernel, rank-4 reconstruction, spectral decay, error](figure-lowrank.png)",
-        "",
-        "| r | σ_r of the matrix | exact 1/(rπ)² | truncated SVD | Eckart–Young bound | r columns of K |",
-        "| ---: | ---: | ---: | ---: | ---: | ---: |",
-    ]
+def table(decay: Decay) -> Grid:
+    """The numbers at powers of two."""
     rows = zip(
         decay.singular_values, decay.eigenvalues, decay.truncated, decay.bound, decay.columns, strict=True
     )
-    for r, values in enumerate(rows, start=1):
-        if r & (r - 1) == 0:  # powers of two
-            lines.append(f"| {r} | " + " | ".join(f"{value:.3e}" for value in values) + " |")
-    return "\n".join(lines) + "\n"
+    head = [
+        "r",
+        "σ_r of the matrix",
+        "exact 1/(rπ)²",
+        "truncated SVD",
+        "Eckart–Young bound",
+        "r columns of K",
+    ]
+    return Grid(
+        head,
+        [
+            (str(r), [Value(f"{value:.3e}") for value in values])
+            for r, values in enumerate(rows, start=1)
+            if r & (r - 1) == 0
+        ],
+    )
 
 
 def _kernel(axes: Axes, kernel: np.ndarray, title: str) -> AxesImage:

@@ -1,13 +1,11 @@
-"""A study: what all trainings of a table have in common."""
+"""A study: what all trainings of an experiment have in common, and where its files are."""
 
 from dataclasses import dataclass
+from pathlib import Path
 
 from lrsa.experiments.cells import Job
 from lrsa.problems.problem import Source
 from lrsa.training.recipes import Recipe, default_recipe
-
-CELLS = "cells"
-"""The folder of the records, in that of the tables."""
 
 
 @dataclass(frozen=True)
@@ -40,3 +38,17 @@ class Study:
         """What makes it."""
         words = [f"lrsa reproduce {experiment} --scale {self.scale} --source {self.source}"]
         return " ".join([*words, f"--recipe {self.settled}", *(["--matched"] if self.matched else [])])
+
+
+@dataclass(frozen=True)
+class Work:
+    """A study, and the folders it works in."""
+
+    study: Study
+    cells: Path
+    """The records of the trainings."""
+    runs: Path
+    out: Path
+    """The pages."""
+    threads: int = 1
+    device: str = "cpu"

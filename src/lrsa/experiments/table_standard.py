@@ -1,69 +1,151 @@
-"""The paper's table of the standard benchmarks: every model on every benchmark it accepts.
+"""The paper's table of the standard benchmarks: eight baselines and LRSA, pointwise and with local mixing."""
 
-Each cell is one training, kept as a record (`cells`): a study that was stopped goes on where it was, several
-processes of the same command share its trainings, and the table holds what is finished.
-"""
+from collections.abc import Sequence
 
-from pathlib import Path
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
 
-import torch
-
-from lrsa.console import console
-from lrsa.errors import LrsaError
-from lrsa.experiments.cells import Cell, finish, recorded
-from lrsa.experiments.study import CELLS, Study
-from lrsa.experiments.table_page import write_table
+from lrsa.experiments.details import Group, seconds_of
+from lrsa.experiments.experiment import Task
+from lrsa.experiments.page import Grid, Section
+from lrsa.experiments.plots import colour, logarithmic, panels
+from lrsa.experiments.printed import STANDARD as PRINTED
+from lrsa.experiments.study import Study, Work
+from lrsa.experiments.table import Column, Row, Table
 from lrsa.models.listing import list_models
-from lrsa.models.registry import get as get_model
-from lrsa.problems.catalogue import CATALOGUE, get
-from lrsa.training.configure import data_for_scale
+from lrsa.models.registry import networks
+from lrsa.report.figures import INK
 
-STANDARD = ("elasticity", "plasticity", "airfoil", "pipe", "navier-stokes", "darcy")
+STANDARD = {
+    "elasticity": "Elasticity",
+    "plasticity": "Plasticity",
+    "airfoil": "Airfoil",
+    "pipe": "Pipe",
+    "navier-stokes": "Navier-Stokes",
+    "darcy": "Darcy",
+}
+GRIDS = frozenset(STANDARD) - {"elasticity"}
+"""Those whose points are a grid of two axes, which local mixing needs."""
+BASELINES = {
+    "FNO": "fno",
+    "F-FNO": "f-fno",
+    "LSM": "lsm",
+    "HPM": "hpm",
+    "LNO": "lno",
+    "Transolver": "transolver",
+    "Transolver++": "transolver-plus",
+    "LinearNO": "linear-no",
+}
+"""The paper's, by the name of the model that stands for each."""
+POINTWISE = Row("LRSA", options={"local": "pointwise"})
+LOCAL = Row("LRSA, local mixing", options={"local": "depthwise"}, on=GRIDS)
 
 
-def table_standard(out: Path, study: Study, only: str, runs: Path, threads: int) -> Path:
-    """Train what is not recorded yet, and write the table of the study into the folder `out`.
-
-    Args:
-        out: The folder for the table, and for the records of its cells.
-        study: What is trained.
-        only: MODEL:BENCHMARK, either of them empty for all, several separated by commas.
-        runs: The folder of the runs.
-        threads: CPU threads of every run.
-    """
-    torch.set_num_threads(threads)
-    pairs = chosen(only)
-    for name in dict.fromkeys(name for _, name in pairs):
-        data_for_scale(get(name), get(name).scale(study.scale), study.source)
-    for number, (model, name) in enumerate(pairs, 1):
-        console.print(f"{number}/{len(pairs)}: {model} on {name}")
-        if finish(study.job(model, name), out / CELLS, runs, threads) is None:
-            console.print("another process is at it")
-        write_table(out, study, cells_of(study, out))
-    return write_table(out, study, cells_of(study, out))
+def rows(work: Work) -> list[Row]:
+    """A baseline is run where the paper has a number for it."""
+    published = [Row(label, model, on=frozenset(PRINTED[label])) for label, model in BASELINES.items()]
+    return [*published, POINTWISE, LOCAL]
 
 
-def cells_of(study: Study, out: Path) -> list[Cell]:
-    """What is recorded of the study."""
-    found = (
-        recorded(study.job(m, p), out / CELLS) for p in STANDARD if p in CATALOGUE for m in list_models()
+def columns(study: Study) -> list[Column]:
+    return [Column(label, name) for name, label in STANDARD.items()]
+
+
+def both_recipes(work: Work) -> list[Row]:
+    """LRSA and Transolver, as this table does not train them."""
+    other = "paper" if work.study.settled == "ours" else "ours"
+    named = "the paper's recipe" if other == "paper" else "our recipe"
+    return [
+        Row("LRSA, " + named, options={"local": "pointwise"}, recipe=other),
+        Row("LRSA, local mixing, " + named, options={"local": "depthwise"}, on=GRIDS, recipe=other),
+        Row("Transolver, " + named, "transolver", recipe=other),
+    ]
+
+
+def others(work: Work) -> list[Row]:
+    """The models that the paper's table does not have."""
+    named = {*BASELINES.values(), "lrsa"}
+    return [Row(name, name) for name in networks() if name not in named]
+
+
+def _other(work: Work, row: str, problem: str) -> Task | None:
+    """Any model that there is."""
+    return Task(row, work.study.job(row, problem)) if row in list_models() else None
+
+
+def _more(table: Table, work: Work) -> list[Section]:
+    shown = [row for row in rows(work) if row.label in (POINTWISE.label, LOCAL.label, "Transolver")]
+    both = _only(table, [*shown, *both_recipes(work)], work)
+    recipes = Section(
+        "Both recipes",
+        [
+            "The paper trains with AdamW under OneCycle; ours has Muon on the hidden matrices. A table has"
+            " one recipe for all its rows; LRSA and Transolver are shown with both."
+        ],
+        [both],
     )
-    return [cell for cell in found if cell is not None]
+    known = [row for row in others(work) if any(table.cells(work, row, c) for c in table.columns(work.study))]
+    if not known:
+        return [recipes]
+    text = "Models that are not in the paper's table; backbone-X is our backbone with that mixer."
+    return [recipes, Section("Other models", [text], [_only(table, known, work)])]
 
 
-def chosen(only: str) -> list[tuple[str, str]]:
-    """The pairs (model, benchmark) of `only`."""
-    every = [(m, b) for b in STANDARD if b in CATALOGUE for m in list_models()]
-    if not only:
-        return every
-    pairs: list[tuple[str, str]] = []
-    for word in only.split(","):
-        model, colon, benchmark = word.partition(":")
-        if not colon:
-            raise LrsaError(f'--only takes MODEL:BENCHMARK, such as lrsa:darcy or :darcy, not "{word}"')
-        if model:
-            get_model(model)
-        if benchmark:
-            get(benchmark)
-        pairs += [p for p in every if model in ("", p[0]) and benchmark in ("", p[1])]
-    return list(dict.fromkeys(pairs))
+def _only(table: Table, some: Sequence[Row], work: Work) -> Grid:
+    return Table("", "", "", lambda work: some, table.columns, printed=PRINTED).grid(work)
+
+
+def error_over_time(table: Table, work: Work) -> Figure | None:
+    """Error against training time of every row, one panel for each problem."""
+    groups = {name: group for name, group in table.groups(work).items() if len(group) > 1}
+    if not groups:
+        return None
+    figure, axes = panels(len(groups), 4.4, 3.5)
+    for ax, (name, group) in zip(axes, groups.items(), strict=True):
+        _panel(ax, STANDARD.get(name, name), group)
+    return figure
+
+
+def _panel(ax: Axes, title: str, group: Group) -> None:
+    timed = [(seconds, *pair) for pair in group if (seconds := seconds_of(pair[1], group)) is not None]
+    best = float("inf")
+    for seconds, label, cell in sorted(timed, key=lambda one: one[0]):
+        error = cell.relative_l2 or 0.0
+        ax.plot(seconds, error, "*" if label.startswith("LRSA") else "o", color=colour(label), markersize=6)
+        # A name for what no faster model beats, and for LRSA.
+        if error < best or label.startswith("LRSA"):
+            ax.annotate(label, (seconds, error), (4, 3), textcoords="offset points", fontsize=7)
+        best = min(best, error)
+    null = min((group[0][1].nulls or {}).values(), default=None)
+    if null is not None:
+        ax.axhline(null, color=INK, linewidth=0.8, linestyle=":")
+    ax.set(title=title, xlabel="training, s", ylabel="test relative L2")
+    logarithmic(ax, "x")
+    logarithmic(ax, "y")
+    ax.grid(linewidth=0.3)
+
+
+TABLE_STANDARD = Table(
+    name="table-standard",
+    title="Standard benchmarks",
+    about="the paper's table of the standard benchmarks, eight baselines and LRSA",
+    lead="Does LRSA have the smallest error on all six standard benchmarks? Test relative L2; below each"
+    " number the one that the paper prints.",
+    rows=rows,
+    columns=columns,
+    printed=PRINTED,
+    draw=error_over_time,
+    caption="Error against training time; dotted: the best null baseline. Stars are LRSA.",
+    more=_more,
+    also=both_recipes,
+    beside=others,
+    other=_other,
+    notes=(
+        "LRSA is the paper's block, which mixes no neighbours; LRSA with local mixing adds a depthwise 3 x 3"
+        " convolution where the points are a grid, which the paper's does not have.",
+        "Cases, loss, optimiser, schedule and epochs are the same for every row. The sizes (width, depth,"
+        " heads, rank) are those of the scale, unless a model was published smaller; --matched makes the"
+        " parameters equal by the width.",
+        "One seed: differences of a few percent mean nothing.",
+    ),
+)

@@ -44,6 +44,8 @@ class Export:
     """Cases and points of every check."""
     difference: float
     """Largest relative L2 between program and surrogate in the checks, less the mean of the targets."""
+    members: int = 1
+    """Of the ensemble, of which the program is the first."""
 
 
 def export_run(run: Path, format: str, out: Path | None = None) -> Export:
@@ -68,7 +70,7 @@ def export_run(run: Path, format: str, out: Path | None = None) -> Export:
                 f"{config.model} cannot be exported to ONNX, {_lacking(error)}. Take --format torch"
             ) from error
         checked, difference = _check(kind.read(temporary), surrogate, signature)
-    return Export(out, signature, checked, difference)
+    return Export(out, signature, checked, difference, 1 + len(surrogate.others))
 
 
 def _traced(surrogate: Surrogate, signature: Signature, model: str) -> ExportedProgram:

@@ -15,6 +15,7 @@ from lrsa.context import Context, needs_of
 from lrsa.data.batch import evenly_weighted
 from lrsa.data.store import Dataset, Selection
 from lrsa.errors import LrsaError
+from lrsa.models.pod import FittedModel
 from lrsa.surrogate.surrogate import Surrogate
 from lrsa.training.config import RunConfig
 
@@ -59,6 +60,16 @@ class Signature:
             raise LrsaError(
                 f"{config.model} cannot be exported: it orders its graph by the values of the edges, which no"
                 " fixed program can. `lrsa predict` runs it"
+            )
+        if isinstance(surrogate.model, FittedModel):
+            raise LrsaError(
+                f"{config.model} cannot be exported: it holds for its own points, and a program is checked"
+                " at random ones. `lrsa predict` runs it"
+            )
+        if needs.domains:
+            raise LrsaError(
+                f"{config.model} cannot be exported: it tells the points that give inputs from the others."
+                " `lrsa predict` runs it"
             )
         grid = _cases(config)[0].grid if needs.grid else None
         points: str | int = math.prod(grid) if grid is not None else needs.sensors or normaliser.points or "N"

@@ -52,6 +52,7 @@ def build_case(
         u, u_mask = _targets([series[name] for name in roles.targets], raw.times is not None)
     f = np.concatenate(inputs, axis=1).astype(np.float32) if inputs else None
     given = roles.globals and parameters is not None
+    grid = raw.grid if raw.grid is None or roles.location == "point" else tuple(n - 1 for n in raw.grid)
     meshed = roles.location == "point" and raw.cells is not None and len(raw.cells) > 0
     return PointSet(
         x.astype(np.float32),
@@ -61,11 +62,24 @@ def build_case(
         weights=derived["measure"].astype(np.float32) if "measure" in derived else None,
         cells=raw.cells if meshed else None,
         cell_types=raw.cell_types if meshed else None,
+        grid=grid,
         surface=derived.get("surface"),
+        parts=_parts(raw, roles),
         globals=np.asarray(parameters, np.float32) if given else None,
         times=None if raw.times is None or u is None else raw.times.astype(np.float32),
         names=names_of(roles, x.shape[1]),
     )
+
+
+def _parts(raw: RawCase, roles: Roles) -> np.ndarray | None:
+    """(n, k) which points, or cells, are of each of the named blocks."""
+    if not roles.patches:
+        return None
+    flags = np.stack([raw.parts[name] for name in roles.patches], axis=1)
+    if roles.location == "point":
+        return flags
+    assert raw.cells is not None
+    return (flags[raw.cells] | (raw.cells < 0)[..., None]).all(1)
 
 
 def check_case(raw: RawCase, roles: Roles, targets: bool = True) -> list[str]:
@@ -127,8 +141,9 @@ def names_of(roles: Roles, dims: int) -> Names:
     if "normals" in roles.derive:
         inputs += [f"normal_{axis}" for axis in AXES[:dims]]
     inputs += ["sdf"] * ("sdf" in roles.derive)
+    inputs += ["given"] * bool(roles.input_points)
     targets = channel_names(roles.targets, roles.channels)
-    return Names(tuple(AXES[:dims]), tuple(inputs), tuple(targets), roles.globals)
+    return Names(tuple(AXES[:dims]), tuple(inputs), tuple(targets), roles.globals, parts=roles.patches)
 
 
 def channel_names(arrays: Sequence[str], channels: Mapping[str, int]) -> list[str]:

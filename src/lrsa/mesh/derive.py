@@ -16,8 +16,9 @@ import numpy as np
 from lrsa.errors import LrsaError
 from lrsa.geometry.cells import Shape, cell_edges, dimensions, kinds, unknown
 from lrsa.geometry.distances import distance_to
+from lrsa.mesh.polyhedra import POLYHEDRON, volumes
 from lrsa.mesh.roles import RawCase
-from lrsa.pointset import PointSet
+from lrsa.pointset import PointSet, cell_types_of
 
 FLAT = 1e-9
 
@@ -28,13 +29,15 @@ class Geometry:
     def __init__(self, raw: RawCase, at: str = "point") -> None:
         if raw.cells is None or raw.cell_types is None or not len(raw.cells):
             raise LrsaError(f"{raw.path} has no cells, so nothing can be derived. Leave out --derive")
-        if names := unknown(raw.cell_types):
+        polyhedra = (raw.cell_types == POLYHEDRON) & (raw.faces is not None)
+        if names := unknown(raw.cell_types[~polyhedra]):
             raise LrsaError(f"{raw.path} has {names}, of which nothing can be derived. Leave out --derive")
         self.raw, self.at = raw, at
         self.axes = raw.points.shape[1]
         self.points = np.pad(raw.points, ((0, 0), (0, 3 - self.axes)))
         self.cells, self.types = raw.cells, raw.cell_types
-        self.dimensions = dimensions(self.types)
+        self.dimensions = np.where(polyhedra, 3, dimensions(self.types))
+        self._polyhedra = polyhedra
         self.dimension = int(self.dimensions.max())
         if not self.dimension:
             raise LrsaError(f"{raw.path} has points for cells, so nothing can be derived. Leave out --derive")
@@ -42,9 +45,11 @@ class Geometry:
     def measure(self) -> np.ndarray:
         """(n,) length, area or volume of each cell, or of each point: its share of its cells."""
         sizes = np.zeros(len(self.cells))
-        solid = np.flatnonzero(self.dimensions == self.dimension)
+        solid = np.flatnonzero((self.dimensions == self.dimension) & ~self._polyhedra)
         for shape, mine, nodes in kinds(self.cells[solid], self.types[solid]):
             sizes[solid[mine]] = self._sizes(shape, nodes)
+        if self.raw.faces is not None:
+            sizes += volumes(self.points, self._centres, *self.raw.faces)
         if self.at == "cell":
             return sizes
         there = self.cells >= 0
@@ -173,6 +178,10 @@ class Geometry:
 
     def _faces(self, chosen: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         corners, owners = [], []
+        if self.raw.faces is not None:
+            corners.append(self.raw.faces[0])
+            owners.append(self.raw.faces[1])
+        chosen = chosen[~self._polyhedra[chosen]]
         for shape, mine, nodes in kinds(self.cells[chosen], self.types[chosen]):
             for face in shape.faces:
                 corners.append(nodes[:, list(face)])
@@ -194,8 +203,84 @@ class Geometry:
 
 def point_measures(case: PointSet) -> np.ndarray:
     """(N,) float32: the measure of every point of a case with cells, its quadrature weight."""
-    raw = RawCase(Path("the case"), case.x.astype(float), cells=case.cells, cell_types=case.cell_types)
+    raw = _raw_of(case)
+    assert raw is not None
     return Geometry(raw).measure().astype(np.float32)
+
+
+def _raw_of(case: PointSet) -> RawCase | None:
+    """A case as if read from a file: with its cells, or those between the points of its grid."""
+    cells, types = case.cells, case.cell_types
+    if cells is None:
+        cells = _grid_cells(case.grid)
+        types = None if cells is None else cell_types_of(case.x, cells)
+    return None if cells is None else RawCase(Path("the case"), case.x.astype(float), {}, {}, cells, types)
+
+
+def body_facets(case: PointSet) -> tuple[np.ndarray, np.ndarray] | None:
+    """Corners (F, k) and area vectors (F, p), out of the body, of the surface of a case; None without cells.
+
+    The body is beside a domain of cells, and inside of a surface in space or a curve in the plane. Cases at
+    the centres of cells have neither; there every point is a piece, by its normal (an input) and its measure.
+    """
+    raw = _raw_of(case)
+    if raw is None:
+        return _pieces_at_points(case)
+    geometry = Geometry(raw)
+    if geometry.dimension == 1:
+        return _curve(geometry)
+    facets = geometry.facets
+    if facets.everything:
+        return facets.corners, facets.normals[:, : geometry.axes]
+    return _own_corners(geometry, facets), -facets.normals[:, : geometry.axes]
+
+
+def _own_corners(geometry: Geometry, facets: "Facets") -> np.ndarray:
+    """The corners of facets; where cells of a patch lie on them, its own, where its fields are known."""
+    given = np.flatnonzero(geometry.dimensions == geometry.dimension - 1)
+    if not len(given):
+        return facets.corners
+    cells, types = geometry.cells[given], geometry.types[given]
+    mine = cell_edges(cells, types).T if geometry.dimension == 2 else geometry._rings(given)
+    width = max(mine.shape[1], facets.corners.shape[1])
+    mine, corners = _widened(mine, width), _widened(facets.corners, width)
+    rings = dict(zip(map(tuple, _keys(geometry._same, mine).tolist()), mine, strict=True))
+    keys = map(tuple, _keys(geometry._same, corners).tolist())
+    return np.stack([rings.get(key, ring) for key, ring in zip(keys, corners, strict=True)])
+
+
+def _curve(geometry: Geometry) -> tuple[np.ndarray, np.ndarray]:
+    """The segments of a curve in the plane, seen from its inside."""
+    if geometry.axes > 2 and np.ptp(geometry.points[:, 2]) > 0:
+        raise LrsaError("a curve in space bounds no body: forces need a surface")
+    corners = cell_edges(geometry.cells, geometry.types).T
+    along = geometry.points[corners[:, 1]] - geometry.points[corners[:, 0]]
+    vectors = np.stack([-along[:, 1], along[:, 0], np.zeros(len(along))], axis=1)[:, : geometry.axes]
+    away = _means(geometry.points, corners)[:, : geometry.axes] - geometry.points.mean(0)[: geometry.axes]
+    return corners, vectors * (np.sign((vectors * away).sum()) or 1.0)
+
+
+def _grid_cells(grid: tuple[int, ...] | None) -> np.ndarray | None:
+    """(C, 4) or (C, 8) the cells between the points of a structured grid of two or three axes."""
+    if grid is None or len(grid) not in (2, 3) or min(grid) < 2:
+        return None
+    index = np.arange(int(np.prod(grid))).reshape(grid)
+    corner = ((0, 0), (1, 0), (1, 1), (0, 1))
+    ends = [slice(None, -1), slice(1, None)]
+    flat = [[index[ends[a], ends[b]] for a, b in corner]]
+    if len(grid) == 3:
+        flat = [[index[ends[a], ends[b], ends[c]] for a, b in corner] for c in (0, 1)]
+    return np.stack([part.ravel() for layer in flat for part in layer], axis=1)
+
+
+def _pieces_at_points(case: PointSet) -> tuple[np.ndarray, np.ndarray] | None:
+    names = [f"normal_{axis}" for axis in "xyz"[: case.x.shape[1]]]
+    if case.weights is None or case.f is None or any(name not in case.names.inputs for name in names):
+        return None
+    normals = case.f[:, [case.names.inputs.index(name) for name in names]].astype(float)
+    if not normals.any(1).all():  # a volume, whose measures are no areas
+        return None
+    return np.arange(len(case))[:, None], normals * case.weights[:, None]
 
 
 @dataclass(frozen=True)

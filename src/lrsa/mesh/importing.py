@@ -8,22 +8,25 @@ there, they become the data set in one rename. With problems nothing is written,
 import os
 import shutil
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, get_args
 
 import numpy as np
 
 from lrsa.console import Advance
-from lrsa.data.store import Schema
+from lrsa.data.store import Schema, Selection
 from lrsa.data.writing import split_by_case, write_dataset
 from lrsa.errors import LrsaError, nearest
 from lrsa.files import alone
 from lrsa.mesh.building import Problems, names_of
 from lrsa.mesh.finding import case_names, find_cases, labels_of
+from lrsa.mesh.input_points import check_pattern, inputs_file, without_inputs
 from lrsa.mesh.parts import Job, Outcome, Parts, found
 from lrsa.mesh.pool import Call, ReaderPool, shared_pool
+from lrsa.mesh.problems import counted
 from lrsa.mesh.roles import Derived, Roles
+from lrsa.mesh.splits import split_cases, split_columns
 from lrsa.mesh.survey import FileSummary, propose, summarise
 from lrsa.mesh.tables import Parameters, read_globals
 
@@ -55,6 +58,9 @@ def import_meshes(
     derive: Sequence[Derived] = (),
     workers: int | None = None,
     progress: Advance = lambda done, total, words: None,
+    split: str = "",
+    patches: Sequence[str] = (),
+    input_points: str = "",
 ) -> Imported:
     """Import every case of a file, a folder or a glob into `out`.
 
@@ -67,28 +73,49 @@ def import_meshes(
         derive: Features that follow from the cells.
         workers: Processes (default: one for each core).
         progress: Told of each case.
+        split: Which cases are the test, as `splits` spells it (default: a random fifth).
+        patches: Blocks of the meshes that are read, and become their named parts.
+        input_points: Pattern of the files whose points give the inputs, as `input_points` spells it.
 
     Raises:
         Problems: All that is wrong with the files, one line each.
     """
     _check_request(source, targets, derive, workers)
+    if input_points:
+        check_pattern(input_points, derive, inputs)
     paths = find_cases(source, [p for p in (out, globals_table) if p is not None])
-    table = None if globals_table is None else read_globals(globals_table)
+    paths = without_inputs(paths, case_names(paths), input_points)
     names = case_names(paths)
+    chosen = split_cases(split, source, paths, names, globals_table)
+    table = None if globals_table is None else read_globals(globals_table, split_columns(split))
     rows, problems = _parameters(paths, names, table)
     pool = shared_pool(min(workers or os.cpu_count() or 1, len(paths)))
-    roles, notes = _settle(pool, paths, inputs, targets, derive, table)
+    roles, notes = _settle(
+        pool, paths, () if input_points else inputs, targets, derive, table, tuple(patches)
+    )
+    seconds = [inputs_file(input_points, path, name) for path, name in zip(paths, names, strict=True)]
+    if input_points:
+        given, more = _settle(pool, [p for p in seconds if p is not None], inputs, (), (), None, ())
+        channels = {**roles.channels, **given.channels}
+        roles = replace(roles, inputs=tuple(inputs), channels=channels, input_points=input_points)
+        notes += more
     folder = out.with_name(out.name + ".parts")
-    jobs = [Job.of(path, roles, row, folder) for path, row in zip(paths, rows, strict=True)]
+    rest = zip(paths, rows, seconds, strict=True)
+    jobs = [Job.of(path, roles, row, folder, second) for path, row, second in rest]
     with alone(out):
         outcomes = _run(pool, jobs, progress)
         problems += [line for o in outcomes if isinstance(o, LrsaError) for line in o.lines]
         made = [outcome for outcome in outcomes if isinstance(outcome, Outcome)]
         problems += _unlike(paths, outcomes)
         if problems:
-            raise Problems(problems)
-        splits = split_by_case(Parts(jobs, made, roles))
-        stored = {split: [names[int(i)] for i in part.chosen] for split, part in splits.items()}  # pyright: ignore[reportAttributeAccessIssue]
+            raise Problems(counted(problems, paths, names))
+        parts = Parts(jobs, made, roles)
+        splits: dict[str, Any] = (
+            dict(split_by_case(parts))
+            if chosen is None
+            else {name: Selection(parts, which) for name, which in chosen.items() if which}
+        )
+        stored = {split: [names[int(i)] for i in part.chosen] for split, part in splits.items()}
         write_dataset(out, splits, _schema(source, out, roles, made, stored))
         shutil.rmtree(folder, ignore_errors=True)
     counts = {split: len(part) for split, part in splits.items()}
@@ -139,6 +166,7 @@ def _settle(
     targets: Sequence[str],
     derive: Sequence[Derived],
     table: Parameters | None,
+    patches: tuple[str, ...],
 ) -> tuple[Roles, list[str]]:
     """Where the cases live and how many channels the arrays have, from the first files that tell."""
     wanted = list(dict.fromkeys([*inputs, *targets]))
@@ -146,7 +174,7 @@ def _settle(
     on_cells: dict[str, int] = {}
     for path in paths[:LOOKED_AT]:
         try:
-            summary: FileSummary = pool.one(Call(summarise, (path,), path))
+            summary: FileSummary = pool.one(Call(summarise, (path, patches), path))
         except LrsaError:
             continue  # told of when all files are read
         for array in summary.arrays:
@@ -168,7 +196,8 @@ def _settle(
     if location == "cell":
         notes.append("all named arrays are those of cells: the cases live at the centres of their cells")
     columns = () if table is None else table.names
-    return Roles(tuple(inputs), tuple(targets), tuple(derive), columns, location, channels), notes
+    made = Roles(tuple(inputs), tuple(targets), tuple(derive), columns, location, channels, patches=patches)
+    return made, notes
 
 
 def _run(pool: ReaderPool, jobs: Sequence[Job], progress: Advance) -> list[Outcome | LrsaError]:
@@ -214,10 +243,23 @@ def _warnings(names: Sequence[str], outcomes: Sequence[Outcome]) -> list[str]:
     varying = sorted({name for outcome in outcomes for name in outcome.varying})
     if varying:
         lines.append(f"{', '.join(varying)}: inputs that change in time; their first frame is the input")
+    for name, value in _constants(outcomes).items():
+        lines.append(f"{name} is {value:g} at all points of all cases: it tells nothing and can be left out")
     masked = sum(outcome.masked for outcome in outcomes)
     if masked:
         lines.append(f"{masked} of {len(names)} cases know their targets at some of the points only")
     return lines
+
+
+def _constants(outcomes: Sequence[Outcome]) -> dict[str, float]:
+    """Inputs, derived ones among them, and targets that are one number everywhere."""
+    lows: dict[str, float] = {}
+    highs: dict[str, float] = {}
+    for outcome in outcomes:
+        for name, low, high in outcome.spans:
+            lows[name] = min(low, lows.get(name, low))
+            highs[name] = max(high, highs.get(name, high))
+    return {name: low for name, low in lows.items() if low == highs[name]}
 
 
 def _schema(

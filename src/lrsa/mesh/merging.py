@@ -1,12 +1,14 @@
 """Blocks of a mesh, and frames in time, as one `RawCase`."""
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from lrsa.errors import LrsaError
+from lrsa.mesh.polyhedra import faces_of
 from lrsa.mesh.roles import RawCase
 
 PIXEL, QUAD, VOXEL, HEXAHEDRON = 8, 9, 11, 12
@@ -31,7 +33,15 @@ def merge(path: Path, blocks: Sequence[Any]) -> RawCase:
         _joined(path, [_numeric(block.cell_data) for block in blocks], [len(c) for c in cells]),
         np.concatenate(cells),
         np.concatenate([types for _, types in connectivity]),
+        faces=faces_of(blocks, [int(start) for start in starts[:-1]]),
+        grid=_grid(blocks),
     )
+
+
+def _grid(blocks: Sequence[Any]) -> tuple[int, ...] | None:
+    """The index shape of a structured block that is alone; VTK's first axis is the fastest."""
+    sizes = [int(size) for size in getattr(blocks[0], "dimensions", ()) if size > 1]
+    return tuple(reversed(sizes)) if len(blocks) == 1 and len(sizes) > 1 else None
 
 
 def _numeric(data: Any) -> dict[str, np.ndarray]:
@@ -90,7 +100,7 @@ def series(path: Path, frames: Sequence[RawCase], times: np.ndarray) -> RawCase:
     if moved.any() and DISPLACEMENT not in of_points:
         of_points[DISPLACEMENT] = moved
     of_cells = _stacked([frame.cell_data for frame in frames])
-    return RawCase(path, first.points, of_points, of_cells, first.cells, first.cell_types, times)
+    return replace(first, point_data=of_points, cell_data=of_cells, times=times)
 
 
 def _stacked(frames: Sequence[Mapping[str, np.ndarray]]) -> dict[str, np.ndarray]:

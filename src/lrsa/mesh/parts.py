@@ -10,6 +10,7 @@ import numpy as np
 from lrsa.files import atomic
 from lrsa.mesh.building import build_case, names_of
 from lrsa.mesh.finding import fingerprint
+from lrsa.mesh.input_points import joined_case
 from lrsa.mesh.reading import read_raw
 from lrsa.mesh.roles import Roles
 from lrsa.pointset import PointSet, check_digits
@@ -31,6 +32,10 @@ class Outcome:
     """Points that coincide with another."""
     varying: tuple[str, ...]
     """Inputs that change in time."""
+    spans: tuple[tuple[str, float, float], ...] = ()
+    """Least and largest value of every input and target."""
+    grid: tuple[int, ...] = ()
+    """Index shape of a structured mesh."""
 
 
 @dataclass(frozen=True)
@@ -42,17 +47,26 @@ class Job:
     parameters: np.ndarray | None
     part: Path
     """Where the built case is left."""
+    inputs: Path | None = None
+    """The second file, where the inputs are not at the points of the mesh."""
 
     @staticmethod
-    def of(path: Path, roles: Roles, parameters: np.ndarray | None, folder: Path) -> "Job":
+    def of(
+        path: Path, roles: Roles, parameters: np.ndarray | None, folder: Path, inputs: Path | None = None
+    ) -> "Job":
         about = json.dumps(roles.to_dict(), sort_keys=True)
         row = "" if parameters is None else repr(parameters.tolist())
-        return Job(path, roles, parameters, folder / f"{fingerprint(path, __version__, about, row)}.npz")
+        second = "" if inputs is None or not inputs.exists() else fingerprint(inputs)
+        part = folder / f"{fingerprint(path, __version__, about, row, second)}.npz"
+        return Job(path, roles, parameters, part, inputs)
 
     def make(self) -> Outcome:
         """Read, check and build the case, and leave it in the folder."""
-        raw = read_raw(self.path)
-        case = build_case(raw, self.roles, self.parameters)
+        raw = read_raw(self.path, self.roles.patches)
+        if self.inputs is None:
+            case = build_case(raw, self.roles, self.parameters)
+        else:
+            case = joined_case(raw, read_raw(self.inputs), self.roles, self.parameters)
         case.check_finite(str(self.path))
         check_digits(raw.points, str(self.path), "coordinates")
         if raw.times is not None:
@@ -60,7 +74,9 @@ class Job:
         frames = 0 if raw.times is None else len(raw.times)
         named = {**raw.cell_data, **raw.point_data}
         varying = [
-            n for n in self.roles.inputs if frames and np.shape(named[n])[0] == frames != len(raw.points)
+            n
+            for n in self.roles.inputs
+            if frames and n in named and np.shape(named[n])[0] == frames != len(raw.points)
         ]
         outcome = Outcome(
             len(case),
@@ -70,6 +86,8 @@ class Job:
             frames,
             _duplicates(case.x),
             tuple(varying),
+            _spans(case),
+            case.grid or (),
         )
         said = np.frombuffer(json.dumps(asdict(outcome)).encode(), np.uint8)
         with atomic(self.part) as temporary, open(temporary, "wb") as file:
@@ -79,7 +97,7 @@ class Job:
 
 @dataclass(frozen=True)
 class Parts(Sequence[PointSet]):
-    """The built cases, made alike: cells of one width, a mask in all where one has it."""
+    """The built cases, made alike: cells of one width, a mask in all where one has it, grids if all have."""
 
     jobs: Sequence[Job]
     outcomes: Sequence[Outcome]
@@ -100,7 +118,9 @@ class Parts(Sequence[PointSet]):
         mask = case.u_mask
         if mask is None and case.u is not None and any(outcome.masked for outcome in self.outcomes):
             mask = np.ones(case.u.shape[-2:], bool)
-        return replace(case, cells=cells, cell_types=types, u_mask=mask)
+        axes = {len(outcome.grid) for outcome in self.outcomes}
+        grid = self.outcomes[index].grid if len(axes) == 1 and 0 not in axes else None
+        return replace(case, cells=cells, cell_types=types, u_mask=mask, grid=grid)
 
 
 def found(job: Job) -> Outcome | None:
@@ -114,7 +134,23 @@ def found(job: Job) -> Outcome | None:
 def _outcome_in(part: Path) -> Outcome:
     with np.load(part) as file:
         values = json.loads(bytes(file["outcome"]))
-    return Outcome(**{**values, "varying": tuple(values["varying"])})
+    spans = tuple((str(name), float(low), float(high)) for name, low, high in values["spans"])
+    settled = {"varying": tuple(values["varying"]), "spans": spans, "grid": tuple(values["grid"])}
+    return Outcome(**{**values, **settled})
+
+
+def _spans(case: PointSet) -> tuple[tuple[str, float, float], ...]:
+    rows = []
+    for values, labels, mask in (
+        (case.f, case.names.inputs, None),
+        (case.u, case.names.targets, case.u_mask),
+    ):
+        for i, label in enumerate(labels if values is not None else ()):
+            assert values is not None
+            column = values[..., i] if mask is None else values[..., mask[:, i], i]
+            if column.size:
+                rows.append((label, float(column.min()), float(column.max())))
+    return tuple(rows)
 
 
 def _duplicates(x: np.ndarray) -> int:

@@ -35,11 +35,17 @@ class Call:
 
 
 class ReaderPool:
-    """Worker processes; `run` gives the result of each call, or its error, as they come."""
+    """Worker processes; `run` gives the result of each call, or its error, as they come.
 
-    def __init__(self, workers: int = 1, timeout: float | None = None) -> None:
+    Args:
+        workers: How many.
+        timeout: Seconds for a call (default: by the size of the file).
+        most: Bytes of memory for each of them (default: half of the machine's).
+    """
+
+    def __init__(self, workers: int = 1, timeout: float | None = None, most: int | None = None) -> None:
         self.timeout = timeout
-        self._workers = [_Worker() for _ in range(workers)]
+        self._workers = [_Worker(most) for _ in range(workers)]
 
     def __enter__(self) -> "ReaderPool":
         return self
@@ -105,7 +111,8 @@ def shared_pool(workers: int = 1) -> ReaderPool:
 class _Worker:
     """One process, started when it is first needed."""
 
-    def __init__(self) -> None:
+    def __init__(self, most: int | None = None) -> None:
+        self.most = most
         self.process: Any = None
         self.connection: Any = None
 
@@ -115,7 +122,7 @@ class _Worker:
             self.stop()
             context = get_context("spawn")
             self.connection, theirs = context.Pipe()
-            self.process = context.Process(target=_serve, args=(theirs,), daemon=True)
+            self.process = context.Process(target=_serve, args=(theirs, self.most), daemon=True)
             self.process.start()
             theirs.close()
         self.connection.send(call)
@@ -145,11 +152,11 @@ class _Worker:
         self.process = self.connection = None
 
 
-def _serve(connection: Any) -> None:
+def _serve(connection: Any, most: int | None) -> None:
     """The life of a worker: it ends when the pipe does, so it does not outlive the program."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     _keep_quiet()
-    _limit_memory()
+    _limit_memory(most)
     while True:
         try:
             call = connection.recv()
@@ -172,10 +179,10 @@ def _keep_quiet() -> None:
         os.dup2(nowhere, stream)
 
 
-def _limit_memory() -> None:
-    """A damaged size field must not take the machine's memory: a worker may have half of it."""
+def _limit_memory(most: int | None) -> None:
+    """A damaged size field must not take the machine's memory: a worker may have half of it, or `most`."""
     with contextlib.suppress(ImportError, ValueError, OSError, AttributeError):
         import resource
 
         _, hard = resource.getrlimit(resource.RLIMIT_AS)
-        resource.setrlimit(resource.RLIMIT_AS, (max(memory() // 2, 4 << 30), hard))
+        resource.setrlimit(resource.RLIMIT_AS, (max(most or memory() // 2, 4 << 30), hard))

@@ -5,12 +5,15 @@ on; the same for cells. `blocks_of(open_mesh(path))` gives them in that order, s
 merged case is cut into the blocks by their lengths. An array that some blocks do not have is NaN there.
 """
 
+from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from lrsa.errors import LrsaError
+from lrsa.mesh.blocks import chosen, parts_of
 from lrsa.mesh.finding import GEOMETRY, MESHES, find_cases, is_openfoam
 from lrsa.mesh.merging import merge, series
 from lrsa.mesh.pool import Call, ReaderPool, shared_pool
@@ -28,11 +31,13 @@ from lrsa.mesh.tables import (
 __all__ = ["blocks_of", "find_cases", "open_mesh", "read_raw", "read_raw_safely", "times_of"]
 
 
-def read_raw(path: Path) -> RawCase:
-    """Read a case in this process. Files of unknown origin: `read_raw_safely`."""
+def read_raw(path: Path, patches: Sequence[str] = ()) -> RawCase:
+    """Read a case, or the named blocks of it, in this process. Files of unknown origin: `read_raw_safely`."""
     suffix = path.suffix.lower()
     if suffix in MESHES or is_openfoam(path):
-        return _read_mesh(path)
+        return _read_mesh(path, patches)
+    if patches:
+        raise LrsaError(f"{path} has no blocks: leave out --patches")
     if suffix == ".npz":
         return read_npz_case(path)
     if suffix in TABLES:
@@ -45,22 +50,22 @@ def read_raw(path: Path) -> RawCase:
     )
 
 
-def read_raw_safely(path: Path, timeout: float | None = None) -> RawCase:
+def read_raw_safely(path: Path, timeout: float | None = None, patches: Sequence[str] = ()) -> RawCase:
     """The same in a process that may die or hang, in which case an error names the file."""
     if timeout is None:
-        return shared_pool().one(Call(read_raw, (path,), path))
+        return shared_pool().one(Call(read_raw, (path, patches), path))
     with ReaderPool(1, timeout) as pool:
         return pool.one(Call(read_raw, (path,), path))
 
 
-def open_mesh(path: Path, time: float | None = None) -> Any:
+def open_mesh(path: Path, time: float | None = None, patches: Sequence[str] = ()) -> Any:
     """The DataSet or MultiBlock of a mesh file, at one of its `times_of` (default: the first)."""
     with _errors_named(path):
-        reader = _reader(path)
+        reader = _reader(path, patches)
         times = _times(reader)
         if len(times):
             reader.set_active_time_value(times[0] if time is None else time)
-        return reader.read()
+        return chosen(path, reader.read(), patches)
 
 
 def times_of(path: Path) -> list[float]:
@@ -76,20 +81,21 @@ def blocks_of(mesh: Any) -> list[Any]:
     return [leaf for i in range(mesh.n_blocks) for leaf in blocks_of(mesh[i])]
 
 
-def _read_mesh(path: Path) -> RawCase:
+def _read_mesh(path: Path, patches: Sequence[str] = ()) -> RawCase:
     with _errors_named(path):
-        reader = _reader(path)
+        reader = _reader(path, patches)
         times = _times(reader)
         frames = []
         for time in times or [None]:
             if time is not None:
                 reader.set_active_time_value(time)
-            frames.append(merge(path, blocks_of(reader.read())))
+            mesh = chosen(path, reader.read(), patches)
+            frames.append(replace(merge(path, blocks_of(mesh)), parts=parts_of(mesh, patches)))
     raw = frames[0] if len(frames) == 1 else series(path, frames, np.asarray(times))
     return _with_table(raw) if path.suffix.lower() in GEOMETRY else raw
 
 
-def _reader(path: Path) -> Any:
+def _reader(path: Path, patches: Sequence[str] = ()) -> Any:
     pyvista = _pyvista()
     if not path.exists():
         raise LrsaError(f"{path} does not exist")
@@ -103,10 +109,11 @@ def _reader(path: Path) -> Any:
     else:
         reader = pyvista.get_reader(path)
     if isinstance(reader, pyvista.OpenFOAMReader):
-        # Boundary patches repeat points of the internal mesh: each point would be there twice.
+        # Boundary patches repeat points of the internal mesh: only who asks for them has each point twice.
         reader.skip_zero_time = True
         for name in reader.patch_array_names:
-            (reader.enable_patch_array if name == "internalMesh" else reader.disable_patch_array)(name)
+            wanted = name.rpartition("/")[2] in (patches or ("internalMesh",))
+            (reader.enable_patch_array if wanted else reader.disable_patch_array)(name)
     return reader
 
 

@@ -29,6 +29,12 @@ class RawCase:
     """(C,) VTK cell types."""
     times: np.ndarray | None = None
     """(T,)."""
+    faces: tuple[np.ndarray, np.ndarray] | None = None
+    """Of polyhedra: rings (F, k), filled up with -1, and the cell (F,) that each belongs to."""
+    parts: Mapping[str, np.ndarray] = field(default_factory=dict)
+    """(N,) bool: the points of each named block, where blocks were asked for."""
+    grid: tuple[int, ...] | None = None
+    """Index shape of the points of a structured mesh, the slowest axis first."""
 
     @property
     def name(self) -> str:
@@ -49,6 +55,10 @@ class Roles:
     """Where the cases live: at the points of the mesh, or at the centres of its cells."""
     channels: Mapping[str, int] = field(default_factory=dict)
     """Columns of every named array: a vector becomes as many channels."""
+    input_points: str = ""
+    """Where the inputs are known, if not at the points of the mesh: the pattern of a second file."""
+    patches: tuple[str, ...] = ()
+    """Blocks of the mesh that are read, and become its named parts; empty: as the format has it."""
 
     def to_dict(self) -> dict[str, object]:
         return {
@@ -58,6 +68,8 @@ class Roles:
             "globals": list(self.globals),
             "location": self.location,
             "channels": dict(self.channels),
+            "input_points": self.input_points,
+            "patches": list(self.patches),
         }
 
     @staticmethod

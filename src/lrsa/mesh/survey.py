@@ -1,5 +1,6 @@
 """What a folder holds, before anything is chosen: files, arrays and tables, and a command to start from."""
 
+import hashlib
 import os
 import shlex
 from collections import Counter
@@ -37,6 +38,8 @@ class ArrayInfo:
     """Whether it is NaN somewhere."""
     whole: bool
     """Whether it holds integers: numbers of things rather than fields."""
+    digest: str = ""
+    """Differs where the values do."""
 
 
 @dataclass(frozen=True)
@@ -51,9 +54,9 @@ class FileSummary:
     arrays: tuple[ArrayInfo, ...]
 
 
-def summarise(path: Path) -> FileSummary:
-    """Read a file and describe it."""
-    raw = read_raw(path)
+def summarise(path: Path, patches: Sequence[str] = ()) -> FileSummary:
+    """Read a file, or the named blocks of it, and describe it."""
+    raw = read_raw(path, patches)
     cells = 0 if raw.cells is None else len(raw.cells)
     of_cells = np.zeros(1, int) if raw.cell_types is None else dimensions(raw.cell_types)
     dimension = -1 if of_cells.min(initial=0) < 0 else int(of_cells.max(initial=0))
@@ -97,8 +100,9 @@ def _info(
     finite = values[np.isfinite(values)]
     low, high = (float(finite.min()), float(finite.max())) if finite.size else (np.nan, np.nan)
     whole = values.dtype.kind in "biu"
+    digest = hashlib.sha256(np.ascontiguousarray(values).tobytes()).hexdigest()
     return ArrayInfo(
-        name, location, components(raw, values, count), low, high, finite.size < values.size, whole
+        name, location, components(raw, values, count), low, high, finite.size < values.size, whole, digest
     )
 
 
@@ -124,15 +128,31 @@ def _span(values: Sequence[int]) -> str:
 def _arrays(read: Sequence[FileSummary]) -> list[str]:
     lines = []
     for name, location in dict.fromkeys((a.name, a.location) for s in read for a in s.arrays):
-        mine = [a for s in read for a in s.arrays if (a.name, a.location) == (name, location)]
+        mine = _of(read, name, location)
         low = min((a.low for a in mine if a.low == a.low), default=np.nan)
         high = max((a.high for a in mine if a.high == a.high), default=np.nan)
         count = _span([a.components for a in mine])
         where = "" if len(mine) == len(read) else f", in {len(mine)} of {len(read)} files"
         partly = ", not everywhere" if any(a.partial for a in mine) else ""
+        partly += _variation(mine, len(read))
         plural = "component" if count == "1" else "components"
         lines.append(f"  {name}: {location} array, {count} {plural}, {low:.4g} to {high:.4g}{partly}{where}")
     return lines or ["  none"]
+
+
+def _of(read: Sequence[FileSummary], name: str, location: str) -> list[ArrayInfo]:
+    return [a for s in read for a in s.arrays if (a.name, a.location) == (name, location)]
+
+
+def _variation(mine: Sequence[ArrayInfo], files: int) -> str:
+    """What can be said of an array by how it varies between the cases."""
+    if files < 2 or len(mine) < files:
+        return ""
+    if len({a.digest for a in mine}) == 1:
+        return ", the same in all cases"
+    if all(a.low == a.high for a in mine):
+        return ", one value in each case"
+    return ""
 
 
 def _command(
@@ -140,8 +160,14 @@ def _command(
 ) -> str:
     fields = [a for a in read[0].arrays if a.name not in HELPERS and not a.whole]
     location = "point" if any(a.location == "point" for a in fields) else "cell"
-    targets = list(dict.fromkeys(a.name for a in fields if a.location == location)) or ["NAME"]
-    words = ["lrsa", "data", "import", str(source), "--out", "my.h5", "--targets", ",".join(targets)]
+    here = list(dict.fromkeys(a.name for a in fields if a.location == location))
+    says = {name: _variation(_of(read, name, location), len(read)) for name in here}
+    # One value in each case is a parameter of it. What is the same in all cases is nothing to predict.
+    inputs = [name for name in here if "one value" in says[name]]
+    targets = [name for name in here if not says[name]] or [name for name in here if name not in inputs]
+    words = ["lrsa", "data", "import", str(source), "--out", "my.h5"]
+    words += ["--inputs", ",".join(inputs)] if inputs else []
+    words += ["--targets", ",".join(targets or ["NAME"])]
     table = next((table for table in tables if _is_of(table, paths)), None)
     if table is not None:
         words += ["--globals", str(table)]

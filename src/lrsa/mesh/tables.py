@@ -160,11 +160,11 @@ class Parameters:
         return next((self.rows[label] for label in labels if label in self.rows), None)
 
 
-def read_globals(path: Path) -> Parameters:
-    """First column: the case (its file with or without suffix); all others: numbers."""
-    columns = read_table(path)
+def read_globals(path: Path, without: Sequence[str] = ()) -> Parameters:
+    """First column: the case (its file with or without suffix); all others, but those left out: numbers."""
+    columns = {name: column for name, column in read_table(path).items() if name not in without}
     key, *names = columns
-    if not names:
+    if not names and not without:
         raise LrsaError(
             f"{path} has one column only. It needs the case in the first and its parameters after it"
         )
@@ -173,7 +173,7 @@ def read_globals(path: Path) -> Parameters:
             raise LrsaError(
                 f'{path} has words in column "{name}". Parameters are numbers: encode or remove it'
             )
-    cases = [_label(value) for value in columns[key]]
+    cases = [label_of(value) for value in columns[key]]
     twice = (
         next((case for case in cases if cases.count(case) > 1), None)
         if len(set(cases)) < len(cases)
@@ -181,11 +181,12 @@ def read_globals(path: Path) -> Parameters:
     )
     if twice is not None:
         raise LrsaError(f'{path} has several rows for the case "{twice}". Keep one')
-    values = np.stack([columns[name] for name in names], axis=1).astype(np.float64)
+    values = np.array([columns[name] for name in names], np.float64).reshape(len(names), len(cases)).T
     return Parameters(path, tuple(names), dict(zip(cases, values, strict=True)))
 
 
-def _label(value: Any) -> str:
+def label_of(value: Any) -> str:
+    """What stands in a cell of a table, in words."""
     return str(int(value)) if isinstance(value, np.floating) and float(value).is_integer() else str(value)
 
 

@@ -1,7 +1,7 @@
 """Low-rank spatial attention: K ≈ U G Vᵀ from standard Transformer primitives (paper, section 3.4)."""
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import ClassVar, Self
 
 import torch
@@ -11,7 +11,7 @@ from torch.nn.functional import linear, scaled_dot_product_attention
 from lrsa.context import Context
 from lrsa.errors import LrsaError
 from lrsa.models.hidden import Declared, stacked
-from lrsa.models.template import LowRankMix, Partial, at_least_float32
+from lrsa.models.template import LowRankMix, Others, Partial, at_least_float32
 
 
 class LowRankSpatialAttention(LowRankMix["SoftmaxPartial"]):
@@ -169,6 +169,12 @@ class SoftmaxPartial(Partial):
             mine * self.weighted + theirs * other.weighted,
             self.join,
         )
+
+    def over(self, others: Others) -> Self:
+        maximum = others.most(self.maximum)
+        mine = (self.maximum - maximum).exp()
+        sums = others.total(mine * torch.cat([self.total, self.weighted], dim=-1))  # (B, h, M, 1 + d_h)
+        return replace(self, maximum=maximum, total=sums[..., :1], weighted=sums[..., 1:])
 
     def finish(self) -> Tensor:
         return self.join(self.weighted / self.total)

@@ -43,7 +43,9 @@ def rows(models: Sequence[str]) -> list[tuple[str, str, str, str, str]]:
             name,
             get(name).paper,
             ", ".join(get(name).data),
-            f"{parameter_count(name, dict(zip(DATA_ARGUMENTS, (2, 1, 1), strict=True))):,}",
+            "fitted"
+            if get(name).family == "fitted"
+            else f"{parameter_count(name, dict(zip(DATA_ARGUMENTS, (2, 1, 1), strict=True))):,}",
             ", ".join(get(name).all_presets()) or "-",
         )
         for name in models

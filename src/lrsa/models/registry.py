@@ -34,8 +34,9 @@ _INDEX_GRID: tuple[Kind, ...] = ("grid", "structured")
 _POINTS: tuple[Kind, ...] = ("points",)
 _EITHER: tuple[Kind, ...] = ("structured", "points")
 _GEOMETRY: tuple[Kind, ...] = ("structured", "points", "mesh")
-Family = Literal["lrsa", "backbone", "published", "registered"]
-"""The paper's operator, another mixer in its backbone, a model as it was published, a user's own."""
+Family = Literal["lrsa", "backbone", "published", "fitted", "registered"]
+"""The paper's operator, another mixer in its backbone, a model as it was published, one that is fitted at
+once instead of trained, a user's own."""
 
 
 @dataclass(frozen=True)
@@ -110,6 +111,7 @@ _MODELS: dict[str, Entry] = {
     "backbone-galerkin": _backbone("Galerkin"),
     "backbone-factformer": _backbone("FactFormer", _INDEX_GRID),
     "backbone-flare": _backbone("FLARE"),
+    "pod-rbf": Entry("lrsa.models.pod:PodRbf", {}, "POD with regression", _POINTS, "fitted"),
 }
 
 
@@ -131,6 +133,11 @@ def register(
 def names() -> list[str]:
     """Of all models."""
     return sorted(_MODELS)
+
+
+def networks() -> list[str]:
+    """Of those that are trained."""
+    return [name for name in names() if _MODELS[name].family != "fitted"]
 
 
 def build(name: str, **options: Any) -> nn.Module:

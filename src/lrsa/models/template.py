@@ -1,7 +1,8 @@
 """The low-rank template K ≈ U G Vᵀ that every global mixing layer fills in (paper, section 3.2)."""
 
 from abc import ABC, abstractmethod
-from typing import Any, Generic, Self, TypeVar
+from dataclasses import replace
+from typing import Any, Generic, Protocol, Self, TypeVar
 
 import torch
 from torch import Tensor, nn
@@ -20,6 +21,18 @@ class GlobalMix(nn.Module, ABC):
         """h (B, N, d) normalised features, x (B, N, p) coordinates -> Δh (B, N, d)."""
 
 
+class Others(Protocol):
+    """Whoever holds the other points of a sample: what all of them together sum to."""
+
+    def total(self, values: Tensor) -> Tensor:
+        """The sum over all, differentiable."""
+        ...
+
+    def most(self, values: Tensor) -> Tensor:
+        """The largest of all, a constant."""
+        ...
+
+
 class Partial(ABC):
     """The compression Vᵀ over some of the points, not yet normalised.
 
@@ -34,6 +47,11 @@ class Partial(ABC):
     @abstractmethod
     def finish(self) -> Tensor:
         """The latents (B, M, d) of all points merged so far."""
+
+    def over(self, others: Others) -> Self:
+        """The partial of all points, of which others hold the rest; each of them calls this."""
+        sums = {name: others.total(value) for name, value in vars(self).items() if isinstance(value, Tensor)}
+        return replace(self, **sums)  # pyright: ignore[reportArgumentType, reportReturnType]
 
 
 def at_least_float32(values: Tensor) -> Tensor:

@@ -4,6 +4,7 @@ It is found on the PATH, or where openfoam.com and openfoam.org install it. A pr
 log in $LRSA_HOME/logs. It ends with the process that started it, however that ends.
 """
 
+import gzip
 import os
 import re
 import shutil
@@ -77,16 +78,25 @@ def keep(log: Path) -> Path:
     return place
 
 
-def read_field(path: Path) -> np.ndarray:
-    """(C,) or (C, 3): the values of a field in the cells; one row where it is uniform."""
-    text = path.read_text().partition("boundaryField")[0].partition("internalField")[2]
+def read_field(path: Path, patch: str | None = None) -> np.ndarray:
+    """(C,) or (C, 3): the values of a field in the cells, or on a patch; one row where it is uniform.
+
+    Where there is no such file, the compressed one is read.
+    """
+    packed = path.with_name(f"{path.name}.gz")
+    content = path.read_text() if path.exists() else gzip.decompress(packed.read_bytes()).decode()
+    inside, _, boundary = content.partition("boundaryField")
+    text = inside.partition("internalField")[2]
+    if patch is not None:
+        found = re.search(rf"\s{re.escape(patch)}\s*\{{", boundary)
+        text = boundary[found.end() :].partition("}")[0] if found else ""
     if found := LIST.search(text):
         values = np.array(found[3].translate({40: " ", 41: " "}).split(), float)
         return values.reshape(-1, 3) if found[1] == "vector" else values
     if found := UNIFORM.search(text):
         values = np.array(found[1].split(), float)
         return values[None] if len(values) == 3 else values
-    raise Failure(f"{path} has no values in cells")
+    raise Failure(f"{path} has no values {'in cells' if patch is None else f'on {patch}'}")
 
 
 def last_time(folder: Path) -> Path:

@@ -72,8 +72,13 @@ def refine(nodes: np.ndarray, triangles: np.ndarray) -> tuple[np.ndarray, np.nda
 
 def boundary(triangles: np.ndarray) -> np.ndarray:
     """The nodes of the edges that belong to one triangle only."""
+    return np.unique(edges_once(triangles))
+
+
+def edges_once(triangles: np.ndarray) -> np.ndarray:
+    """(B, 2) the edges that belong to one triangle only."""
     edges, counts = np.unique(np.sort(_edges(triangles), axis=1), axis=0, return_counts=True)
-    return np.unique(edges[counts == 1])
+    return edges[counts == 1]
 
 
 def _edges(triangles: np.ndarray) -> np.ndarray:

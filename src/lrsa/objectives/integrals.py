@@ -62,7 +62,11 @@ def moment(
 
 
 def wall_shear(
-    faces: np.ndarray, points: np.ndarray, velocity: np.ndarray, viscosity: float, at_wall: float = 0.0
+    faces: np.ndarray,
+    points: np.ndarray,
+    velocity: np.ndarray,
+    viscosity: float,
+    at_wall: float | np.ndarray = 0.0,
 ) -> np.ndarray:
     """(F, d) τ = ν ∂u/∂n along a wall that stands still, by the points beside each of its faces.
 
@@ -71,7 +75,7 @@ def wall_shear(
         points: (F, m, d) those of the cell at the face that are not on the wall.
         velocity: (F, m, d) there.
         viscosity: Kinematic for a pressure divided by the density, else dynamic.
-        at_wall: Further viscosity at the wall, of a wall function.
+        at_wall: Further viscosity at the wall, of a wall function; one number, or (F, 1).
     """
     vectors = area_vectors(faces)
     normal = (vectors / np.linalg.norm(vectors, axis=1, keepdims=True))[:, None]

@@ -12,30 +12,44 @@ from lrsa.errors import LrsaError
 from lrsa.objectives.protocols import Loss
 from lrsa.objectives.words import Word, terms
 
+Total = Callable[[Tensor], Tensor]
+"""The sum over all who hold points of the same cases, all of whom go on alike."""
+TINY = 1e-30
+"""Below every square that counts; its root has a gradient."""
 
-def relative_l2(prediction: Tensor, truth: Tensor, known: Tensor | None = None) -> Tensor:
+
+def relative_l2(
+    prediction: Tensor, truth: Tensor, known: Tensor | None = None, total: Total | None = None
+) -> Tensor:
     """‖û - u‖₂ / ‖u‖₂ of each case, over points, channels and frames: (B, ..., o) -> (B,).
 
-    `known` (B, N, o) says which targets count.
+    `known` (B, N, o) says which targets count, `total` sums over those who hold other points.
     """
     if known is not None:
         known = known if truth.ndim == known.ndim else known[:, None]
         prediction, truth = prediction * known, truth * known
-    error = (prediction - truth).flatten(1).norm(dim=1)
-    return error / truth.flatten(1).norm(dim=1).clamp(min=torch.finfo(truth.dtype).tiny)
+    error, size = ((prediction - truth).flatten(1).norm(dim=1), truth.flatten(1).norm(dim=1))
+    if total is not None:
+        error, size = (total(norm.square()).clamp(min=TINY).sqrt() for norm in (error, size))
+    return error / size.clamp(min=torch.finfo(truth.dtype).tiny)
 
 
-def mean_square(prediction: Tensor, truth: Tensor, known: Tensor | None, scale: Tensor) -> Tensor:
+def mean_square(
+    prediction: Tensor, truth: Tensor, known: Tensor | None, scale: Tensor, total: Total | None = None
+) -> Tensor:
     """The mean of ((û - u) / σ)² over the known targets of each case: (B, N, o) -> (B,).
 
     σ (o,) is the deviation by which targets are normalised, so that it is the error of normalised targets. A
     target that is constant in training (σ = 0) keeps its unit. Where nothing is known, it is 0.
     """
     square = ((prediction - truth) / torch.where(scale > 0, scale, 1)).square()
-    if known is None:
+    if known is None and total is None:
         return square.flatten(1).mean(1)
-    known = known.expand_as(square)
-    return (square * known).flatten(1).sum(1) / known.flatten(1).sum(1).clamp(min=1)
+    known = torch.ones_like(square, dtype=torch.bool) if known is None else known.expand_as(square)
+    error, count = (square * known).flatten(1).sum(1), known.flatten(1).sum(1)
+    if total is not None:
+        error, count = total(error), total(count.to(error.dtype))
+    return error / count.clamp(min=1)
 
 
 def gradient_error(prediction: Tensor, truth: Tensor, grid: tuple[int, ...] | None) -> Tensor:
@@ -60,11 +74,13 @@ def _difference(u: Tensor, axis: int) -> Tensor:
     return padded.narrow(axis, 2, size) - padded.narrow(axis, 0, size)
 
 
-LOSSES: dict[str, Callable[[Tensor, Tensor, Tensor | None, Tensor], Tensor]] = {
-    "relative-l2": lambda prediction, truth, known, scale: relative_l2(prediction, truth, known),
+LOSSES: dict[str, Callable[[Tensor, Tensor, Tensor | None, Tensor, Total | None], Tensor]] = {
+    "relative-l2": lambda prediction, truth, known, scale, total: relative_l2(
+        prediction, truth, known, total
+    ),
     "mse": mean_square,
 }
-"""(prediction, truth, known, deviations of the targets) -> one number per case."""
+"""(prediction, truth, known, deviations of the targets, sum over other points) -> one number per case."""
 
 
 def check_loss(text: str) -> None:
@@ -80,7 +96,7 @@ def loss_of(text: str, targets: Sequence[str], scale: Tensor) -> Loss:
         def part(word: Word) -> Tensor:
             array = partial(torch.tensor, device=prediction.device)
             known = word.counted(targets, batch.known, batch.surface, array)
-            return LOSSES[word.name](prediction, truth, known, scale)
+            return LOSSES[word.name](prediction, truth, known, scale, batch.total)
 
         return torch.stack([weight * part(word) for weight, word in sum_of]).sum(0)
 

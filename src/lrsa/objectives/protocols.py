@@ -9,6 +9,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable
 from dataclasses import replace
 
+import numpy as np
 import torch
 from torch import Tensor
 
@@ -49,6 +50,11 @@ class Protocol(ABC):
         """What `predict` is compared with."""
         assert batch.u is not None
         return batch.u
+
+    def target(self, case: PointSet) -> np.ndarray:
+        """The part of a case's target that is predicted: (N, o), or (T, N, o) frames."""
+        assert case.u is not None
+        return case.u[self.history :] if case.times is not None else case.u
 
     def inputs(self, case: PointSet) -> PointSet:
         """The case as the surrogate sees it: its features, without the answer."""

@@ -3,12 +3,14 @@
 from pathlib import Path
 
 from lrsa.console import Advance
-from lrsa.data.making import make_cases
+from lrsa.data.making import BLOCK, make_cases
 from lrsa.errors import LrsaError
 from lrsa.problems.problem import Problem
 
 MOST = 10**6
 """Cases of a split: more are a mistake, and the list of them would not fit into memory."""
+PATIENCE = 60.0
+"""Seconds of work that an interruption may lose, if a case takes no longer."""
 
 
 def make_dataset(
@@ -20,10 +22,12 @@ def make_dataset(
     workers: int | None = None,
     out: Path | None = None,
     progress: Advance = lambda done, total, words: None,
+    cluster: str | None = None,
 ) -> Path:
     """Make (or extend, or find) the generated set and return its path.
 
     `samples` are training cases; `test` is the published number by default, but no more than `samples`.
+    `cluster` is the address of a Dask scheduler, whose workers then solve them.
     """
     if seed < 0 or (workers is not None and workers < 1):
         raise LrsaError(f"cannot make data with seed {seed} and {workers} workers: from 0 and from 1 on")
@@ -35,7 +39,9 @@ def make_dataset(
         wanted(problem, samples, test),
         key=(problem.name, problem.version, seed),
         workers=workers,
+        cluster=cluster,
         progress=progress,
+        block=max(1, min(BLOCK, int(PATIENCE / problem.seconds.get(fidelity, 1.0)))),
     )
     return path
 

@@ -15,7 +15,11 @@ def recognise(source: Path) -> str | None:
     One file is enough: the reader then says which one is missing.
     """
     if source.is_dir():
-        found = [name for name, files in _files().items() if any((source / f).is_file() for f in files)]
+        found = [
+            name
+            for name, files in _files().items()
+            if any(p.is_file() for f in files for p in source.glob(f))
+        ]
     else:
         found = [name for name, files in _files().items() if source.name in {Path(f).name for f in files}]
     if len(found) > 1:

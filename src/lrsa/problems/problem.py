@@ -40,6 +40,7 @@ class Official:
     """The published files of a problem, relative to one folder, and their reader."""
 
     files: tuple[str, ...]
+    """Any of them tells the problem; * stands for any name."""
     read: Callable[[Path, int], Splits]
     """(folder, stride) -> splits of the published protocol."""
     stride: int = 1

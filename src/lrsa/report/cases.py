@@ -12,8 +12,9 @@ from lrsa.evaluation.outcome import Evaluation
 from lrsa.objectives.protocols import protocol
 from lrsa.pointset import PointSet
 from lrsa.report import page
-from lrsa.report.figures import comparison, draw_comparison, draw_scatter
+from lrsa.report.figures import MOST, comparison, draw_comparison, draw_curve, draw_scatter
 from lrsa.report.pictures import Picture, draw_pictures, placed, png
+from lrsa.report.triangles import segments_of
 from lrsa.surrogate.surrogate import Surrogate, load
 from lrsa.training.config import RunConfig
 
@@ -96,6 +97,25 @@ class Cases:
             charts.append(page.chart(path, f"predicted against true {name}", words))
         return charts
 
+    def curves(self) -> list[page.Image]:
+        """Of cases that are curves: each field over the coordinate along which they extend most."""
+        charts = []
+        for label, index in _chosen(self.evaluation).items():
+            case, u, p = self._predict(index)
+            lines = segments_of(case)
+            if lines is None:
+                continue
+            axis = int(np.ptp(case.x, axis=0).argmax())
+            coordinate = (case.names.coords or tuple("xyz"))[axis]
+            for k, name in enumerate(target_names(self.config, u.shape[-1])[:FIELDS]):
+                path = self.run / "figures" / f"curve-{label}-{k}.png"
+                words = (coordinate, self._titled(name))
+                draw_curve(path, case.x[:, axis], lines, u[:, k], p[:, k], words)
+                case_name = self.evaluation.table[index].name
+                caption = f"{name} over {coordinate}: {label} case, {case_name}."
+                charts.append(page.chart(path, f"{name} over {coordinate}", caption))
+        return charts
+
     def _titled(self, name: str) -> str:
         """A field with its unit, and which of its frames is drawn."""
         unit = self.config.schema.names.units.get(name, "")
@@ -123,7 +143,10 @@ def _shown(
     scales = [
         page.Scale("field", page.ends(first.low, first.high), f"{name}, truth and prediction"),
         page.Scale(
-            "error", page.ends(0.0, error.high), f"|error|, up to {share:.1%} of the range of the truth"
+            "error",
+            page.ends(0.0, error.high),
+            f"|error|: {MOST:.0%} of the points are below {share:.1%} of the range of the truth;"
+            f" the largest is {error.largest:.3g}",
         ),
     ]
     return Shown(label, case.name, case.relative_l2, case.points, figures, scales)

@@ -40,10 +40,23 @@ def about(data: Dataset) -> str:
     sizes = point_range([len(case) for case in data])
     grid = f", grid {' x '.join(map(str, data.grid))}" if data.grid else ""
     few = len(_few(data))
-    failed = sum(int(case.redraws or 0) for part in parts.values() for case in part)
-    again = f"; {failed} draws failed and were made again" if "redraws" in data else ""
-    kind = f"protocol {data.schema.protocol}; ranges over {few} cases{again}"
-    return f"{splits} cases of {sizes} points{grid}, {kind}"
+    kind = f"protocol {data.schema.protocol}; ranges over {few} cases"
+    return f"{splits} cases of {sizes} points{grid}, {kind}{''.join(_solving(parts))}"
+
+
+def _solving(parts: Mapping[str, Dataset]) -> Iterator[str]:
+    """What the solver's logs said, over all splits: its iterations, residuals and draws that failed."""
+    cases = [case.arrays() for part in parts.values() for case in part]
+    iterations, residuals, redraws = (
+        [case[name].item() for case in cases if name in case]
+        for name in ("iterations", "residual", "redraws")
+    )
+    if iterations:
+        yield f"; {point_range(iterations)} iterations"
+    if residuals:
+        yield f", residuals up to {max(residuals):.1g}"
+    if redraws:
+        yield f"; {sum(redraws)} draws failed and were made again"
 
 
 def card_rows(data: Dataset) -> list[tuple[str, ...]]:
@@ -60,7 +73,12 @@ def card_rows(data: Dataset) -> list[tuple[str, ...]]:
             types = np.concatenate([case.arrays()["cell_types"] for case in few])
             rows.append((f"cells ({', '.join(type_names(types))})", shape, "", "", ""))
         elif values[0].dtype == bool:
-            rows += _shares(name, shape, values, labels[name[0]] if name in MASKS else ())
+            rows += _shares(
+                name,
+                shape,
+                values,
+                names.parts if name == "parts" else labels[name[0]] if name in MASKS else (),
+            )
         elif len(labels.get(name, ())):
             for channel, label in enumerate(labels[name]):
                 unit = names.units.get(label, "")

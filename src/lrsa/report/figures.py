@@ -9,18 +9,34 @@ import matplotlib
 import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.cm import ScalarMappable
+from matplotlib.collections import LineCollection
 from matplotlib.colors import Normalize
 from matplotlib.figure import Figure
 from matplotlib.ticker import LogLocator, MaxNLocator, NullLocator
 
 from lrsa.pointset import PointSet
-from lrsa.report.pictures import ERROR, FIELD, Picture, draw_pictures, moves, picture_of, placed
+from lrsa.report.pictures import (
+    ERROR,
+    FIELD,
+    Picture,
+    draw_pictures,
+    moves,
+    picture_of,
+    placed,
+    shown_points,
+)
 
 INK, SOFT, ACCENT, WARM = "#1c2530", "#5d6b7a", "#1f6f8b", "#c4622d"
 GREYS = (("#7b8794", "--"), ("#7b8794", ":"), ("#7b8794", "-."))
 """Colour and line of the null baselines."""
 SIZE = 2.6
 """Inches of one panel."""
+Words = tuple[str, str]
+"""What stands at the two axes of a chart."""
+MOST = 0.99
+"""Share of the points whose errors the scale of the error reaches; the largest error is printed."""
+TARGETS = 6
+"""Targets of which pictures are drawn, at the most."""
 CHART = (4.4, 2.9)
 """Inches of one chart: its words stay legible at the width of a phone."""
 STYLE: dict[Any, Any] = {
@@ -50,8 +66,13 @@ def comparison(case: PointSet, truth: np.ndarray, prediction: np.ndarray, channe
     return [
         first,
         Picture(case, prediction, first.low, first.high, FIELD, first.known),
-        Picture(case, error, 0.0, float(seen.max(initial=0.0)) or 1.0, ERROR, first.known),
+        Picture(case, error, 0.0, _most(seen) or 1.0, ERROR, first.known, float(seen.max(initial=0.0))),
     ]
+
+
+def _most(errors: np.ndarray) -> float:
+    """What most errors are below: one bad point does not make the rest look white."""
+    return float(np.quantile(errors, MOST)) or float(errors.max()) if errors.size else 0.0
 
 
 def draw_comparison(
@@ -68,14 +89,15 @@ def draw_comparison(
         pictures = [picture for row in rows for picture in row]
         for i, (axes, picture, image) in enumerate(zip(grid.flat, pictures, images, strict=True)):
             _place(figure, axes, picture, image)
-            axes.set_title(heads[i % 3])
+            most = "" if picture.largest is None else f" (largest {picture.largest:.2g})"
+            axes.set_title(heads[i % 3] + most)
         for axes, label in zip(grid[:, 0], labels, strict=True):
             axes.set_ylabel(label, visible=True)
 
 
 def draw_samples(path: Path, cases: Sequence[PointSet]) -> None:
-    """The first input and the first target of a few cases, where they have them."""
-    pictures = [sample_pictures(case) for case in cases]
+    """The first input and all targets of a few cases, where they have them."""
+    pictures = [sample_pictures(case, TARGETS) for case in cases]
     heads = list(pictures[0])
     flat = [row[head] for head in heads for row in pictures]
     with _figure(path, (1.15 * SIZE * len(cases), 1.05 * SIZE * len(heads))) as figure:
@@ -85,20 +107,24 @@ def draw_samples(path: Path, cases: Sequence[PointSet]) -> None:
             axes.set_title(heads[i // len(cases)])
 
 
-def sample_pictures(case: PointSet) -> dict[str, Picture]:
-    """What a case looks like: its first input and first target, the last of moving points; or its points."""
+def sample_pictures(case: PointSet, targets: int = 1) -> dict[str, Picture]:
+    """What a case looks like: its first input that varies where it is drawn and the first targets, beginning
+    with one that varies; the last target of moving points; or its points."""
     names, made = case.names, {}
-    channel = -1 if moves(names) else 0
+    channel = -1 if moves(names) else _varying(case, case.u)
     target = names.targets[channel] if names.targets else "target"
     if case.f is not None and case.f.shape[1]:
-        made[names.inputs[0] if names.inputs else "input"] = _first_input(case, case.f[:, 0])
+        chosen = _varying(case, case.f)
+        made[names.inputs[chosen] if names.inputs else "input"] = _input(case, chosen)
     elif case.u is not None and case.u.ndim == 3:
         made[f"{target}, first frame"] = picture_of(case, case.u[0, :, channel])
     if case.u is not None:
         u = case.u[-1] if case.u.ndim == 3 else case.u
-        made[target if case.u.ndim == 2 else f"{target}, last frame"] = picture_of(
-            placed(case, u), u[:, channel]
-        )
+        rest = [] if moves(names) else [k for k in range(min(targets, u.shape[-1])) if k != channel]
+        for k in [channel, *rest]:
+            label = names.targets[k] if names.targets else f"target {k}" if k > 0 else target
+            shown = label if case.u.ndim == 2 else f"{label}, last frame"
+            made[shown] = picture_of(placed(case, u), u[:, k], k)
     return made or {"points": _whole(case, case.x[:, -1])}
 
 
@@ -109,9 +135,8 @@ def draw_training(path: Path, rows: Sequence[Mapping[str, float]], nulls: Mappin
         epochs = [row["epoch"] for row in rows]
         mark = {"marker": "o", "markersize": 3} if len(rows) < 25 else {}
         axes.plot(epochs, [row["loss"] for row in rows], label="training loss", color=ACCENT, **mark)
-        if rows and "validation" in rows[0]:
-            values = [row["validation"] for row in rows]
-            axes.plot(epochs, values, label="validation relative L2", color=WARM, **mark)
+        if validated := [(row["epoch"], row["validation"]) for row in rows if "validation" in row]:
+            axes.plot(*zip(*validated, strict=True), label="validation relative L2", color=WARM, **mark)
         for (colour, style), (name, value) in zip(GREYS, nulls.items(), strict=False):
             axes.axhline(value, linestyle=style, color=colour, linewidth=1.2, label=name)
         _logarithmic(axes)
@@ -149,6 +174,41 @@ def draw_scatter(path: Path, truth: np.ndarray, prediction: np.ndarray, name: st
         axes.set_axisbelow(True)
 
 
+def draw_parity(
+    path: Path, truth: np.ndarray, prediction: np.ndarray, widths: np.ndarray | None, name: str
+) -> None:
+    """A quantity of every case (S,), predicted against true, with half its interval where there is one."""
+    with _figure(path, CHART) as figure:
+        axes = figure.subplots()
+        ends = [float(f(v)) for f, v in ((np.nanmin, truth), (np.nanmax, truth))]
+        axes.plot(ends, ends, color="#8a96a3", linewidth=1, zorder=1)
+        axes.errorbar(
+            truth, prediction, widths, fmt="o", markersize=3.5, color=ACCENT, ecolor="#9cc3d1", elinewidth=1
+        )
+        axes.set(xlabel=f"{name}: truth", ylabel="prediction")
+        axes.grid()
+        axes.set_axisbelow(True)
+
+
+def draw_curve(
+    path: Path, along: np.ndarray, lines: np.ndarray, truth: np.ndarray, prediction: np.ndarray, words: Words
+) -> None:
+    """A field on curves (N,) over a coordinate, true and predicted; `lines` (K, 2) join the points."""
+    with _figure(path, CHART) as figure:
+        axes = figure.subplots()
+        for values, colour, style, label in (
+            (truth, SOFT, "-", "truth"),
+            (prediction, ACCENT, "--", "prediction"),
+        ):
+            pieces = list(np.stack([along, values], axis=1)[lines])
+            axes.add_collection(
+                LineCollection(pieces, colors=colour, linestyles=style, linewidths=1.5, label=label)
+            )
+        axes.autoscale_view()
+        axes.set(xlabel=words[0], ylabel=words[1])
+        _finish(axes)
+
+
 def draw_samplings(path: Path, points: Sequence[float], series: Mapping[str, Sequence[float]]) -> None:
     """Errors over the mean number of points."""
     with _figure(path, CHART) as figure:
@@ -163,9 +223,19 @@ def draw_samplings(path: Path, points: Sequence[float], series: Mapping[str, Seq
         _finish(axes)
 
 
-def _first_input(case: PointSet, values: np.ndarray) -> Picture:
+def _varying(case: PointSet, values: np.ndarray | None) -> int:
+    """The first channel of (..., N, c) that is not constant where it is drawn, or else the first."""
+    if values is None or not values.shape[-1]:
+        return 0
+    drawn = values.reshape(-1, *values.shape[-2:])[-1][shown_points(case)]
+    return int(np.argmax(np.ptp(drawn, axis=0) > 0)) if len(drawn) else 0
+
+
+def _input(case: PointSet, channel: int) -> Picture:
     """Only the points at which it is known, of which there may be few."""
-    known = np.arange(len(case)) if case.f_mask is None else np.flatnonzero(case.f_mask[:, 0])
+    assert case.f is not None
+    values = case.f[:, channel]
+    known = np.arange(len(case)) if case.f_mask is None else np.flatnonzero(case.f_mask[:, channel])
     return _whole(case, values) if len(known) in (0, len(case)) else _whole(case.subset(known), values[known])
 
 
@@ -178,7 +248,8 @@ def _place(figure: Figure, axes: Axes, picture: Picture, image: np.ndarray) -> N
     axes.set(xticks=[], yticks=[])
     axes.spines[:].set_visible(False)
     scale = ScalarMappable(Normalize(picture.low, picture.high), picture.cmap)
-    bar = figure.colorbar(scale, ax=axes, shrink=0.8, format="%.2g", aspect=16)
+    beyond = "max" if picture.largest is not None and picture.largest > picture.high else "neither"
+    bar = figure.colorbar(scale, ax=axes, shrink=0.8, format="%.2g", aspect=16, extend=beyond)
     bar.outline.set_visible(False)  # pyright: ignore[reportCallIssue]
 
 

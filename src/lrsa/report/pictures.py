@@ -8,14 +8,15 @@ from typing import Any
 import matplotlib
 import numpy as np
 from matplotlib.axes import Axes
-from matplotlib.collections import PolyCollection
+from matplotlib.collections import LineCollection, PolyCollection
 from matplotlib.figure import Figure
 from matplotlib.tri import Triangulation
 from PIL import Image
 
 from lrsa.pointset import Names, PointSet
-from lrsa.report.render import UNKNOWN, VIEW, Surface, render_surfaces
-from lrsa.report.triangles import seen_axes, triangles_of
+from lrsa.report.axes import upward
+from lrsa.report.render import UNKNOWN, VIEWS, Surface, cropped, render_surfaces, stacked, turned
+from lrsa.report.triangles import seen_axes, segments_of, triangles_of
 
 matplotlib.use("Agg")
 FIELD, ERROR = "viridis", "magma_r"
@@ -39,6 +40,8 @@ class Picture:
     cmap: str = FIELD
     known: np.ndarray | None = None
     """(N,) bool: elsewhere the mesh is grey."""
+    largest: float | None = None
+    """Of the values, where the scale ends before it."""
 
 
 def moves(names: Names) -> bool:
@@ -64,11 +67,11 @@ def draw_pictures(pictures: Sequence[Picture]) -> list[np.ndarray]:
     """(H, W, 4) images, one for each picture; surfaces in space are drawn by VTK where it works."""
     surfaces = {i: s for i, p in enumerate(pictures) if (s := _surface(p)) is not None}
     rendered = render_surfaces(list(surfaces.values())) if surfaces else None
-    images = dict(zip(surfaces, _cropped(rendered), strict=True)) if rendered else {}
+    images = dict(zip(surfaces, rendered, strict=True)) if rendered else {}
     return [images[i] if i in images else _draw(p, surfaces.get(i)) for i, p in enumerate(pictures)]
 
 
-def draw_field(axes: Axes, picture: Picture) -> Any:
+def draw_field(axes: Axes, picture: Picture, view: tuple[float, float, float] = VIEWS[0]) -> Any:
     """On the grid of the case, its triangles, or as dots; points in space are projected."""
     case, values = picture.case, picture.values
     x = case.x[:, seen_axes(case.x)]
@@ -76,6 +79,8 @@ def draw_field(axes: Axes, picture: Picture) -> Any:
     known = np.ones(len(x), bool) if picture.known is None else picture.known
     if x.shape[1] == 1:
         return axes.scatter(x[known, 0], values[known], c=values[known], s=6, **options)
+    if (lines := segments_of(case)) is not None:
+        return _draw_curve(axes, x, lines, picture)
     axes.set_aspect("equal")
     if case.grid is not None and len(case.grid) == 2 and x.shape[1] == 2 and known.all():
         a, b, c = (v.reshape(case.grid) for v in (x[:, 0], x[:, 1], values))
@@ -83,7 +88,7 @@ def draw_field(axes: Axes, picture: Picture) -> Any:
     mesh = triangles_of(case) if x.shape[1] == 2 else None
     if mesh is not None:
         return _draw_triangles(axes, x, mesh.points, values, known, options)
-    return _draw_dots(axes, x, values, _visible(case, known), options)
+    return _draw_dots(axes, x, values, _visible(case, known), options, view)
 
 
 def png(image: np.ndarray) -> bytes:
@@ -117,9 +122,28 @@ def _draw_triangles(
     return drawn
 
 
-def _draw_dots(axes: Axes, x: np.ndarray, values: np.ndarray, shown: np.ndarray, options: Any) -> Any:
+def _draw_curve(axes: Axes, x: np.ndarray, lines: np.ndarray, picture: Picture) -> Any:
+    """The values along a curve over its longest coordinate, between the ends of the scale."""
+    along = x[:, int(np.ptp(x, axis=0).argmax())]
+    drawn = LineCollection(list(np.stack([along, picture.values], axis=1)[lines]), linewidths=1.6)
+    drawn.set(array=picture.values[lines].mean(1), cmap=picture.cmap, clim=(picture.low, picture.high))
+    axes.add_collection(drawn)
+    room = 0.04 * ((picture.high - picture.low) or 1.0)
+    axes.set(xlim=(along.min(), along.max()), ylim=(picture.low - room, picture.high + room), aspect="auto")
+    axes.axhline(picture.low - room, color="#b6c0ca", linewidth=0.8)
+    return drawn
+
+
+def _draw_dots(
+    axes: Axes,
+    x: np.ndarray,
+    values: np.ndarray,
+    shown: np.ndarray,
+    options: Any,
+    view: tuple[float, float, float],
+) -> Any:
     if x.shape[1] > 2:
-        x = _project(x[:, :3])
+        x = _project(turned(x[:, :3], upward(x[:, :3])), view)
         shown = shown[np.argsort(x[shown, 2])]
     size = float(np.clip(9000 / max(len(shown), 1), 0.8, 40))
     return axes.scatter(x[shown, 0], x[shown, 1], c=values[shown], s=size, linewidths=0, **options)
@@ -149,9 +173,26 @@ def _surface(picture: Picture) -> Surface | None:
     if picture.known is not None:
         values = np.where(picture.known, values, np.nan)
     used, triangles = np.unique(chosen, return_inverse=True)
-    return Surface(
-        case.x[used], triangles.reshape(-1, 3), values[used], picture.cmap, picture.low, picture.high
+    up = (
+        case.names.coords.index(case.names.up) if case.names.up in case.names.coords else upward(case.x[used])
     )
+    return Surface(
+        case.x[used],
+        triangles.reshape(-1, 3),
+        values[used],
+        picture.cmap,
+        picture.low,
+        picture.high,
+        up,
+    )
+
+
+def shown_points(case: PointSet) -> np.ndarray:
+    """The numbers of the points that a picture of a case shows: of its cells, or of its surface, or all."""
+    if case.cells is not None and len(case.cells):
+        used = np.unique(case.cells)
+        return used[used >= 0]
+    return _visible(case, np.ones(len(case), bool))
 
 
 def _inside(triangles: np.ndarray, mask: np.ndarray | None) -> np.ndarray:
@@ -159,18 +200,23 @@ def _inside(triangles: np.ndarray, mask: np.ndarray | None) -> np.ndarray:
 
 
 def _draw(picture: Picture, surface: Surface | None) -> np.ndarray:
+    views = VIEWS[:1] if surface is None and len(seen_axes(picture.case.x)) < 3 else VIEWS
+    return stacked([_draw_view(picture, surface, view) for view in views])
+
+
+def _draw_view(picture: Picture, surface: Surface | None, view: tuple[float, float, float]) -> np.ndarray:
     figure = Figure(figsize=(WIDTH, WIDTH), dpi=DPI)
     axes = figure.add_axes((0.01, 0.01, 0.98, 0.98))
     axes.axis("off")
     if surface is None:
-        draw_field(axes, picture)
+        draw_field(axes, picture, view)
         _look_at_body(axes, picture.case)
     else:
-        _paint(axes, surface)
+        _paint(axes, surface, view)
     file = io.BytesIO()
     figure.savefig(file, format="rgba", dpi=DPI, transparent=True)
     pixels = round(WIDTH * DPI)
-    return _cropped([np.frombuffer(file.getvalue(), np.uint8).reshape(pixels, pixels, 4)])[0]
+    return cropped(np.frombuffer(file.getvalue(), np.uint8).reshape(pixels, pixels, 4))
 
 
 def _look_at_body(axes: Axes, case: PointSet) -> None:
@@ -185,9 +231,9 @@ def _look_at_body(axes: Axes, case: PointSet) -> None:
             bounds(middle - 1.5 * size, middle + 1.5 * size)
 
 
-def _paint(axes: Axes, surface: Surface) -> None:
+def _paint(axes: Axes, surface: Surface, view: tuple[float, float, float]) -> None:
     """Triangles from the farthest to the nearest, shaded by the angle to the light."""
-    seen = _project(surface.points)[surface.triangles]
+    seen = _project(turned(surface.points, surface.up), view)[surface.triangles]
     order = np.argsort(seen[..., 2].mean(1))
     normals = np.cross(seen[:, 1] - seen[:, 0], seen[:, 2] - seen[:, 0])
     length = np.maximum(np.linalg.norm(normals, axis=1), 1e-30)
@@ -204,18 +250,9 @@ def _paint(axes: Axes, surface: Surface) -> None:
     axes.autoscale_view()
 
 
-def _project(x: np.ndarray) -> np.ndarray:
+def _project(x: np.ndarray, view: tuple[float, float, float]) -> np.ndarray:
     """(N, 3) points -> right, up and towards the eye, without perspective."""
-    towards = np.array(VIEW) / np.linalg.norm(VIEW)
+    towards = np.array(view) / np.linalg.norm(view)
     right = np.cross([0.0, 0.0, 1.0], towards)
     right /= np.linalg.norm(right)
     return x @ np.stack([right, np.cross(towards, right), towards], axis=1)
-
-
-def _cropped(images: Sequence[np.ndarray]) -> list[np.ndarray]:
-    """The images without their empty margins."""
-    cut = []
-    for image in images:
-        rows, columns = (np.flatnonzero(image[..., 3].any(axis)) for axis in (1, 0))
-        cut.append(image[rows[0] : rows[-1] + 1, columns[0] : columns[-1] + 1] if len(rows) else image)
-    return cut

@@ -7,22 +7,34 @@ from rich.table import Table
 
 from lrsa.console import console
 from lrsa.evaluation.outcome import Evaluation
+from lrsa.evaluation.quantities import DEFINITIONS as QUANTITIES
+from lrsa.evaluation.verdict import verdict
 from lrsa.objectives.metrics import DEFINITIONS, LABELS
+from lrsa.pointset import stride_name
 from lrsa.problems.catalogue import CATALOGUE
 from lrsa.training.config import RunConfig
 
 WORST = 5
 """Cases that are listed by name."""
 
+QUANTITY_HEAD = ("quantity", *QUANTITIES)
+
 PAPER = "the paper's LRSA, official data, paper scale"
 
 
 def print_evaluation(run: Path, evaluation: Evaluation) -> None:
     """The headline beside the null baselines, then per field, the worst cases, other samplings."""
-    about = f"{evaluation.cases} test cases of {evaluation.points} points"
+    about = f"{evaluation.cases} test cases of {evaluation.points} points{evaluation.sampled}"
     console.print(f"{run}: {about}, {evaluation.data} ({evaluation.source})")
-    for table in tables(RunConfig.load(run), evaluation):
+    config = RunConfig.load(run)
+    for table in tables(config, evaluation):
         console.print(table)
+    if (found := verdict(config, evaluation)) is not None:
+        console.print(
+            f"test relative L2 {number(evaluation.relative_l2)}: {found.text[0].lower()}{found.text[1:]}"
+        )
+        if found.cure:
+            console.print(found.cure)
 
 
 def summary_rows(config: RunConfig, evaluation: Evaluation) -> list[tuple[str, str]]:
@@ -48,11 +60,12 @@ def tables(config: RunConfig, evaluation: Evaluation) -> list[Table]:
         summary.add_row(name, value)
     made = [summary]
     if evaluation.fields:
-        made += [*_fields(evaluation), *_named(evaluation), _worst(evaluation)]
+        made += [*_fields(evaluation), *_named(evaluation), *_quantities(evaluation), *_coverage(evaluation)]
+        made.append(_worst(evaluation))
     if evaluation.samplings:
         table = Table("stride", "points", "relative L2", "self-consistency", title="At other samplings")
         for s in evaluation.samplings:
-            table.add_row(str(s.stride), s.points, number(s.relative_l2), number(s.self_consistency))
+            table.add_row(stride_name(s.stride), s.points, number(s.relative_l2), number(s.self_consistency))
         made.append(table)
     return made
 
@@ -81,11 +94,41 @@ def _named(evaluation: Evaluation) -> list[Table]:
     return [table] if evaluation.metrics else []
 
 
+def quantity_rows(evaluation: Evaluation) -> list[list[str]]:
+    """One row for each quantity: mean absolute and relative error, rank correlation, best null, interval."""
+    rows = []
+    for name, errors in evaluation.quantities.items():
+        best = min(errors.nulls.items(), key=lambda item: item[1], default=("", math.nan))
+        null = f"{number(best[1])} ({best[0]})" if best[0] else "-"
+        measured = (errors.mean_absolute, errors.relative, errors.spearman)
+        width = "-" if math.isnan(errors.width) else f"± {number(errors.width)}"
+        rows.append([name, *map(number, measured), null, width])
+    return rows
+
+
+def _quantities(evaluation: Evaluation) -> list[Table]:
+    table = Table(*QUANTITY_HEAD, title="Quantities of interest")
+    for row in quantity_rows(evaluation):
+        table.add_row(*row)
+    return [table] if evaluation.quantities else []
+
+
+def _coverage(evaluation: Evaluation) -> list[Table]:
+    members = f", {evaluation.members} members" if evaluation.members > 1 else ""
+    table = Table("interval of", "test cases for which it holds", title=f"Intervals{members}")
+    for name, found in evaluation.coverage.items():
+        table.add_row(name, found.words())
+    return [table] if evaluation.coverage else []
+
+
 def _worst(evaluation: Evaluation) -> Table:
     rows = evaluation.worst(WORST)
-    table = Table("case", "points", "relative L2", *(f"{name}: max error" for name in evaluation.fields))
+    known = any(not math.isnan(row.novelty) for row in rows)
+    heads = [*(["novelty"] if known else []), *(f"{name}: max error" for name in evaluation.fields)]
+    table = Table("case", "points", "relative L2", *heads)
     table.title = "The worst case" if len(rows) == 1 else f"The {len(rows)} worst cases"
     for row in rows:
-        largest = [f"{metrics['max_error']:.4g}" for metrics in row.fields.values()]
+        largest = [f"{row.novelty:.2g}"] if known else []
+        largest += [f"{metrics['max_error']:.4g}" for metrics in row.fields.values()]
         table.add_row(row.name, str(row.points), number(row.relative_l2), *largest)
     return table

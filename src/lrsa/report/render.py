@@ -15,10 +15,12 @@ from pathlib import Path
 
 import numpy as np
 
-PIXELS = (560, 440)
+PIXELS = (640, 500)
 TIMEOUT = 180.0
-VIEW = (1.0, -1.5, 0.9)
-"""Where the eye is; z is up."""
+VIEWS = ((1.0, -1.5, 0.9), (-1.0, 1.5, 0.6))
+"""Where the eye is, in the frame of (along, across, up): before and behind."""
+GAP = 12
+"""Pixels between the views."""
 UNKNOWN = "#dfe4ea"
 
 
@@ -32,6 +34,30 @@ class Surface:
     cmap: str
     low: float
     high: float
+    up: int = 2
+    """The axis that points upwards."""
+
+
+def turned(points: np.ndarray, up: int) -> np.ndarray:
+    """(N, 3) points in a right-handed frame whose last axis is upwards."""
+    return points[:, [(up + 1) % 3, (up + 2) % 3, up]]
+
+
+def stacked(images: Sequence[np.ndarray]) -> np.ndarray:
+    """Views of one thing above each other, each without its empty margins and in the middle."""
+    cut = [cropped(image) for image in images]
+    width = max(image.shape[1] for image in cut)
+    rows = []
+    for image in cut:
+        left = (width - image.shape[1]) // 2
+        rows.append(np.pad(image, ((0, GAP), (left, width - image.shape[1] - left), (0, 0))))
+    return np.concatenate(rows)[:-GAP]
+
+
+def cropped(image: np.ndarray) -> np.ndarray:
+    """(H, W, 4) without the rows and columns at its edges in which nothing is."""
+    rows, columns = (np.flatnonzero(image[..., 3].any(axis)) for axis in (1, 0))
+    return image[rows[0] : rows[-1] + 1, columns[0] : columns[-1] + 1] if len(rows) else image
 
 
 def render_surfaces(surfaces: Sequence[Surface]) -> list[np.ndarray] | None:
@@ -64,6 +90,7 @@ def main(jobs: str, images: str) -> None:
                     str(file[f"cmap-{i}"]),
                     float(file[f"low-{i}"]),
                     float(file[f"high-{i}"]),
+                    int(file[f"up-{i}"]),
                 )
             )
             for i in range(count)
@@ -75,7 +102,7 @@ def _draw(surface: Surface) -> np.ndarray:
     import pyvista
 
     faces = np.column_stack([np.full(len(surface.triangles), 3), surface.triangles])
-    mesh = pyvista.PolyData(surface.points.astype(float), faces.ravel())
+    mesh = pyvista.PolyData(turned(surface.points.astype(float), surface.up), faces.ravel())
     plotter = pyvista.Plotter(off_screen=True, window_size=list(PIXELS))
     few = len(surface.triangles) < 6000
     plotter.add_mesh(
@@ -96,11 +123,12 @@ def _draw(surface: Surface) -> np.ndarray:
     )
     plotter.enable_parallel_projection()  # pyright: ignore[reportCallIssue]
     plotter.enable_anti_aliasing("ssaa")
-    plotter.view_vector(VIEW, viewup=(0, 0, 1))  # pyright: ignore[reportArgumentType, reportCallIssue]
-    plotter.camera.zoom(1.15)
-    image = plotter.screenshot(transparent_background=True, return_img=True)
+    images = []
+    for view in VIEWS:  # as far away as the bounding sphere needs: nothing is cut off
+        plotter.view_vector(view, viewup=(0, 0, 1))  # pyright: ignore[reportArgumentType, reportCallIssue]
+        images.append(np.asarray(plotter.screenshot(transparent_background=True, return_img=True)))
     plotter.close()
-    return np.asarray(image)
+    return stacked(images)
 
 
 if __name__ == "__main__":

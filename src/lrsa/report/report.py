@@ -11,10 +11,13 @@ from lrsa.data.store import Dataset
 from lrsa.evaluation.evaluate import evaluate
 from lrsa.evaluation.null import DEFINITIONS as NULLS
 from lrsa.evaluation.outcome import Evaluation
+from lrsa.evaluation.verdict import verdict
 from lrsa.files import atomic
+from lrsa.models.pod import FittedModel
 from lrsa.objectives.metrics import DEFINITIONS, LABELS, SELF_CONSISTENCY
 from lrsa.objectives.named import NAMED
-from lrsa.report import page
+from lrsa.pointset import stride_name
+from lrsa.report import page, quantities
 from lrsa.report.cases import Cases
 from lrsa.report.datacard import HEAD, about, card_rows, provenance_rows
 from lrsa.report.figures import draw_errors, draw_samplings, draw_training, sample_pictures
@@ -37,6 +40,7 @@ def write_report(run: Path, evaluation: Evaluation | None = None) -> Path:
         title=f"{config.model} on {config.schema.name}",
         config=config,
         evaluation=evaluation,
+        interest=quantities.section(run, evaluation),
         samplings=_samplings(run, evaluation) if evaluation.samplings else None,
         training=_training(run, evaluation),
         data=_data(config),
@@ -53,14 +57,12 @@ def write_report(run: Path, evaluation: Evaluation | None = None) -> Path:
 def _errors(run: Path, config: RunConfig, evaluation: Evaluation) -> dict[str, Any]:
     """What is said of cases whose truth is known."""
     cases = Cases.of(run, config, evaluation)
-    verdict, learned = _verdict(evaluation)
     return {
-        "verdict": verdict,
-        "learned": learned,
+        "verdict": verdict(config, evaluation),
         "bars": _bars(config, evaluation),
         "facts": _facts(run, config, evaluation),
         "cases": {"fields": cases.pictures(), "count": len(evaluation.fields)},
-        "charts": [_sorted_errors(run, evaluation), *cases.scatter()],
+        "charts": [*cases.curves(), _sorted_errors(run, evaluation), *cases.scatter()],
         "worst": _worst(evaluation),
         "fields": _fields(evaluation),
     }
@@ -76,7 +78,9 @@ def _bars(config: RunConfig, evaluation: Evaluation) -> list[page.Bar]:
 
 def _facts(run: Path, config: RunConfig, evaluation: Evaluation) -> list[tuple[str, str]]:
     known = [e for e in evaluation.per_case if not math.isnan(e)]
-    parameters = sum(p.numel() for p in load(run, evaluation.epoch).model.parameters())
+    model = load(run, evaluation.epoch).model
+    numbers = model.buffers() if isinstance(model, FittedModel) else model.parameters()
+    parameters = sum(p.numel() for p in numbers)
     return [
         ("best case", number(min(known, default=math.nan))),
         ("median case", number(float(np.median(known)) if known else math.nan)),
@@ -84,15 +88,6 @@ def _facts(run: Path, config: RunConfig, evaluation: Evaluation) -> list[tuple[s
         ("parameters", _short(parameters)),
         ("epochs", str(config.train.epochs)),
     ]
-
-
-def _verdict(evaluation: Evaluation) -> tuple[str, bool]:
-    """How the surrogate stands to the best of the null baselines, and whether it learned something."""
-    name, best = min(evaluation.nulls.items(), key=lambda item: item[1])
-    ratio = best / evaluation.relative_l2 if evaluation.relative_l2 else math.inf
-    if ratio >= 1.05:
-        return f"{ratio:.2g} times smaller than the best null baseline ({name}).", True
-    return f"Not clearly better than a null baseline ({name}): little was learned.", False
 
 
 def _sorted_errors(run: Path, evaluation: Evaluation) -> page.Image:
@@ -135,7 +130,7 @@ def _samplings(run: Path, evaluation: Evaluation) -> dict[str, Any]:
     draw_samplings(path, points, series)
     table = page.Table(
         ["stride", "points", "relative L2", "self-consistency"],
-        [[str(s.stride), s.points, number(s.relative_l2), number(s.self_consistency)] for s in rows],
+        [[stride_name(s.stride), s.points, number(s.relative_l2), number(s.self_consistency)] for s in rows],
     )
     return {"chart": page.chart(path, "errors over the number of points"), "table": table}
 
@@ -145,10 +140,10 @@ def _training(run: Path, evaluation: Evaluation) -> dict[str, Any]:
     rows = [json.loads(line) for line in log.read_text().splitlines()]
     path = run / "figures" / "training.png"
     draw_training(path, rows, evaluation.nulls)
-    last = rows[-1]
+    last, validated = rows[-1], [row for row in rows if "validation" in row]
     facts = [("epochs trained", str(last["epoch"])), ("last training loss", number(last["loss"]))]
-    if "validation" in last:
-        best = min(rows, key=lambda row: row["validation"])
+    if validated:
+        best = min(validated, key=lambda row: row["validation"])
         facts += [
             ("best validation relative L2", number(best["validation"])),
             ("best epoch", str(best["epoch"])),
@@ -190,8 +185,14 @@ def _definitions(evaluation: Evaluation) -> list[tuple[str, str]]:
     ]
     rows += [(name, NAMED[name.partition(":")[0].partition("@")[0]]) for name in evaluation.metrics]
     rows += [(f"null baseline: {name}", NULLS[name]) for name in evaluation.nulls]
+    rows += quantities.definitions(evaluation)
     if evaluation.samplings:
-        rows.append(("stride s", "every s-th point along each axis of the grid, or of the list of points"))
+        rows.append(
+            (
+                "stride s",
+                "every s-th point along each axis of the grid (sxt: along one and the other), or of the list",
+            )
+        )
         rows.append(("self-consistency", SELF_CONSISTENCY))
     return rows
 

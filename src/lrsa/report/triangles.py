@@ -4,7 +4,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from lrsa.geometry.cells import cut, dimensions, kinds, simplices
+from lrsa.geometry.cells import cell_edges, cut, dimensions, kinds, simplices
 from lrsa.pointset import PointSet
 
 
@@ -35,6 +35,15 @@ def triangles_of(case: PointSet) -> Triangles | None:
     if dimension == 2:
         return Triangles(simplices(cells, types), False)
     return Triangles(_outer(cells, types), True)
+
+
+def segments_of(case: PointSet) -> np.ndarray | None:
+    """(K, 2) the segments of a case that is nothing but curves; None where it is more, or has no cells."""
+    if case.cells is None or case.cell_types is None or not len(case.cells):
+        return None
+    if (dimensions(case.cell_types) != 1).any():
+        return None
+    return cell_edges(case.cells, case.cell_types).T
 
 
 def _outer(cells: np.ndarray, types: np.ndarray) -> np.ndarray:

@@ -1,25 +1,27 @@
 """A point set cut into chunks, and their walk through the blocks of an operator."""
 
 from collections.abc import Iterable, Iterator, Sequence
-from functools import reduce
 
 from torch import Tensor
 
 from lrsa.context import Context
 from lrsa.errors import LrsaError
-from lrsa.models.template import Partial
-from lrsa.streaming.walk import Chunk, Stages, Walk
+from lrsa.models.template import Others, Partial
+from lrsa.streaming.walk import Chunk, Stages, Walk, met
 
 
-def cut(x: Tensor, f: Tensor | None, context: Context | None, chunk: int) -> list[Chunk]:
-    """The points in chunks of so many. The weights are normalised over all of them before."""
+def cut(
+    x: Tensor, f: Tensor | None, context: Context | None, chunk: int, others: Others | None = None
+) -> list[Chunk]:
+    """The points in chunks of so many. The weights are normalised before, over those of others too."""
     if chunk < 1:
         raise LrsaError(f"a chunk has at least one point, not {chunk}")
     if not x.shape[1] or (f is not None and f.shape[:-1] != x.shape[:-1]):
         there = "nothing" if f is None else tuple(f.shape)
         raise LrsaError(f"x is of shape {tuple(x.shape)} and f of {there}: not the same points, or none")
-    context = (context or Context()).normalised()
-    for name in ("mask", "weights", "basis"):
+    context = context or Context()
+    context = context.normalised() if others is None else context.normalised(others.total)
+    for name in ("mask", "weights", "basis", "inputs"):
         given: Tensor | None = getattr(context, name)
         if given is not None and given.shape[:2] != x.shape[:2]:
             raise LrsaError(
@@ -35,7 +37,7 @@ class Chunked(Walk):
     """Chunk after chunk, without a graph: run it under `no_grad`. A block writes over h of the one before."""
 
     def meet(self, block: Stages) -> Tensor:
-        return merged(block, self.partials(block))
+        return met(block, self.partials(block), self.others)
 
     def partials(self, block: Stages) -> Iterator[Partial]:
         """Of every chunk."""
@@ -43,11 +45,6 @@ class Chunked(Walk):
 
     def stored(self, values: Iterable[Tensor]) -> list[Tensor]:
         return copied(values, self.h, self.chunks)
-
-
-def merged(block: Stages, partials: Iterable[Partial]) -> Tensor:
-    """The processed latents of all points: here chunks meet, and processes that share a sample would."""
-    return block.low_rank.process(reduce(lambda a, b: a.merge(b), partials).finish())
 
 
 def copied(values: Iterable[Tensor], room: list[Tensor], chunks: Sequence[Chunk]) -> list[Tensor]:

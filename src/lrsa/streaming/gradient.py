@@ -21,14 +21,16 @@ from torch.autograd.function import once_differentiable
 
 from lrsa.context import Context
 from lrsa.models.operator import NeuralOperator
-from lrsa.models.template import Partial
-from lrsa.streaming.chunks import Chunked, copied, merged
-from lrsa.streaming.walk import Chunk, Stages
+from lrsa.models.template import Others, Partial
+from lrsa.streaming.chunks import Chunked, copied
+from lrsa.streaming.walk import Chunk, Stages, met
 
 
-def apply_chunked(model: NeuralOperator, chunks: Sequence[Chunk], kernels: bool = False) -> Tensor:
+def apply_chunked(
+    model: NeuralOperator, chunks: Sequence[Chunk], others: Others | None = None, kernels: bool = False
+) -> Tensor:
     """u (B, N, o), differentiable. For the backward pass h (B, N, d) is kept at the entry of each block."""
-    return _Chunked.apply(model, chunks, kernels, *inputs_of(model, chunks))  # pyright: ignore[reportReturnType]
+    return _Chunked.apply(model, chunks, others, kernels, *inputs_of(model, chunks))  # pyright: ignore[reportReturnType]
 
 
 def inputs_of(model: NeuralOperator, chunks: Sequence[Chunk]) -> list[Tensor]:
@@ -41,17 +43,22 @@ class _Chunked(torch.autograd.Function):
 
     @staticmethod
     def forward(
-        ctx: Any, model: NeuralOperator, chunks: Sequence[Chunk], kernels: bool, *inputs: Tensor
+        ctx: Any,
+        model: NeuralOperator,
+        chunks: Sequence[Chunk],
+        others: Others | None,
+        kernels: bool,
+        *inputs: Tensor,
     ) -> Tensor:
         kind = inputs[0].device.type
         dtype, enabled = torch.get_autocast_dtype(kind), torch.is_autocast_enabled(kind)
         # Without the cache of cast weights: those cast without a graph would have no gradient.
         precision = bound(torch.autocast, kind, dtype, enabled, cache_enabled=False)
         with precision():
-            walk = _Recorded(model, chunks, kernels)
+            walk = _Recorded(model, chunks, others, kernels)
             u = walk.run()
         ctx.model, ctx.chunks, ctx.precision, ctx.partials = model, chunks, precision, walk.kept
-        ctx.stages = walk.stages
+        ctx.others, ctx.stages = others, walk.stages
         # The inputs are saved too: torch then notices a change of them before the backward pass.
         ctx.save_for_backward(*walk.entries, *inputs)
         return u
@@ -60,7 +67,7 @@ class _Chunked(torch.autograd.Function):
     @once_differentiable
     def backward(ctx: Any, *gradients: Tensor) -> tuple[Tensor | None, ...]:  # pyright: ignore[reportIncompatibleMethodOverride]
         entries, count = ctx.saved_tensors, len(ctx.chunks)
-        back = _Backward(ctx.model, [_leaves(c) for c in ctx.chunks])
+        back = _Backward(ctx.model, [_leaves(c) for c in ctx.chunks], ctx.others)
         g: Sequence[Tensor] = gradients[0].split([c.x.shape[1] for c in ctx.chunks], dim=1)
         with torch.enable_grad(), ctx.precision():
             leave: Callable[[Tensor], Tensor] = ctx.model.project
@@ -69,14 +76,16 @@ class _Chunked(torch.autograd.Function):
                 g = back.through_block(block, leave, h, ctx.partials[depth], g)
                 leave = nn.Identity()
             back.through_lift(g)
-        return None, None, None, *(back.sums.get(t) for t in inputs_of(ctx.model, back.chunks))
+        return None, None, None, None, *(back.sums.get(t) for t in inputs_of(ctx.model, back.chunks))
 
 
 class _Recorded(Chunked):
     """The same walk, which leaves every h as it is and keeps what the backward pass starts from."""
 
-    def __init__(self, model: NeuralOperator, chunks: Sequence[Chunk], kernels: bool) -> None:
-        super().__init__(model, chunks, kernels)
+    def __init__(
+        self, model: NeuralOperator, chunks: Sequence[Chunk], others: Others | None, kernels: bool
+    ) -> None:
+        super().__init__(model, chunks, others, kernels)
         self.entries: list[Tensor] = []
         """h of every chunk at the entry of each block."""
         self.kept: list[list[Partial]] = []
@@ -85,7 +94,7 @@ class _Recorded(Chunked):
     def meet(self, block: Stages) -> Tensor:
         self.entries += self.h
         self.kept.append(_side_by_side(self.partials(block), len(self.chunks)))
-        return merged(block, self.kept[-1])
+        return met(block, self.kept[-1], self.others)
 
     def stored(self, values: Iterable[Tensor]) -> list[Tensor]:
         return copied(values, [], self.chunks)
@@ -94,8 +103,8 @@ class _Recorded(Chunked):
 class _Backward:
     """One backward pass, and the gradients that it has summed so far."""
 
-    def __init__(self, model: NeuralOperator, chunks: Sequence[Chunk]) -> None:
-        self.model, self.chunks = model, chunks
+    def __init__(self, model: NeuralOperator, chunks: Sequence[Chunk], others: Others | None) -> None:
+        self.model, self.chunks, self.others = model, chunks, others
         self.sums: dict[Tensor, Tensor] = {}
         self.room: list[Tensor] = []
 
@@ -109,7 +118,7 @@ class _Backward:
     ) -> list[Tensor]:
         """The gradients of the chunks h at the entry of a block, from those behind it and `leave`."""
         sources = [{k: t.detach().requires_grad_() for k, t in _fields(p).items()} for p in partials]
-        latents = merged(block, map(_holding, partials, sources))
+        latents = met(block, map(_holding, partials, sources), self.others)
         given = latents.detach().requires_grad_()
         total = torch.zeros_like(given)
 

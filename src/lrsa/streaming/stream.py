@@ -9,6 +9,7 @@ from lrsa.context import Context
 from lrsa.errors import LrsaError
 from lrsa.kernels.stages import suits
 from lrsa.models.operator import NeuralOperator, State
+from lrsa.models.template import Others
 from lrsa.streaming.chunks import Chunked, cut
 from lrsa.streaming.gradient import apply_chunked, inputs_of
 from lrsa.streaming.walk import Chunk, Known, Walk
@@ -23,6 +24,7 @@ def stream(
     f: Tensor | None = None,
     context: Context | None = None,
     chunk: int = CHUNK,
+    others: Others | None = None,
     kernels: bool = True,
 ) -> Tensor:
     """`model(x, f, context)`, computed chunk by chunk.
@@ -41,13 +43,28 @@ def stream(
         f: (B, N, c) features, or None.
         context: Mask, weights, time, ... of the whole point set.
         chunk: Points at a time.
+        others: Processes that hold the rest of the points of every sample, each of which calls this with its
+            own. The result is that of the whole sample, at the points of this one.
         kernels: Compute blocks by kernels, where there are any for them here; False: by torch.
     """
-    operator, chunks = check_streams(model), cut(x, f, context, chunk)
+    operator, chunks = check_streams(model), cut(x, f, context, chunk, others)
     if torch.is_grad_enabled() and any(t.requires_grad for t in inputs_of(operator, chunks)):
-        return apply_chunked(operator, chunks, kernels)
+        return apply_chunked(operator, chunks, others, kernels)
     with torch.no_grad():
-        return way(operator, chunks, kernels).run()
+        return way(operator, chunks, others, kernels).run()
+
+
+def share(
+    model: nn.Module,
+    x: Tensor,
+    f: Tensor | None,
+    context: Context | None,
+    others: Others,
+    kernels: bool = False,
+) -> Tensor:
+    """`stream` in one chunk, which keeps all activations for the backward pass, as `model(x, f)` does."""
+    chunks = cut(x, f, context, max(x.shape[1], 1), others)
+    return Walk(check_streams(model), chunks, others, kernels).run()
 
 
 @torch.no_grad()
@@ -60,7 +77,7 @@ def encode_streamed(
     kernels: bool = True,
 ) -> State:
     """`model.encode(x, f, context)`, chunk by chunk where there are many points; exact, without gradients."""
-    return way(check_streams(model), cut(x, f, context, chunk), kernels).encode()
+    return way(check_streams(model), cut(x, f, context, chunk), None, kernels).encode()
 
 
 @torch.no_grad()
@@ -83,12 +100,14 @@ def apply_whole(
     """`model(x, f, context)` with its graph, all points at once; by kernels where there are any for it."""
     if not kernels or not isinstance(model, NeuralOperator) or not all(map(suits, model.each_block())):
         return model(x, f, context)
-    return Walk(model, [Chunk(x, f, (context or Context()).normalised())], kernels).run()
+    return Walk(model, [Chunk(x, f, (context or Context()).normalised())], kernels=kernels).run()
 
 
-def way(model: NeuralOperator, chunks: Sequence[Chunk], kernels: bool) -> Walk:
+def way(
+    model: NeuralOperator, chunks: Sequence[Chunk], others: Others | None = None, kernels: bool = False
+) -> Walk:
     """How points meet that need no gradients: at once where one chunk holds them all, else by chunks."""
-    return (Walk if len(chunks) == 1 else Chunked)(model, chunks, kernels)
+    return (Walk if len(chunks) == 1 else Chunked)(model, chunks, others, kernels)
 
 
 def check_streams(model: nn.Module) -> NeuralOperator:

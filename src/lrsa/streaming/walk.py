@@ -2,12 +2,14 @@
 
 Bare `model(x, f)` passes its blocks without a halt. To encode, to stream and to train by chunks is to walk:
 outside of the latents of a block each point is by itself (section 3.2 of the paper), so that one walk
-differs from another only in how points meet: all at once here, in merged partials in `chunks`. What computes
-the stages of a block, torch or kernels, is chosen in `kernels.stages`, for every walk in the same way.
+differs from another only in how points meet: all at once here, in merged partials in `chunks`, and either way
+with those of other processes. What computes the stages of a block, torch or kernels, is chosen in
+`kernels.stages`, for every walk in the same way.
 """
 
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from functools import reduce
 from itertools import islice
 
 import torch
@@ -17,6 +19,7 @@ from lrsa.context import Context
 from lrsa.kernels.stages import KernelBlock, stages_of
 from lrsa.models.block import Block
 from lrsa.models.operator import NeuralOperator, State
+from lrsa.models.template import Others, Partial
 
 Stages = Block | KernelBlock
 """A block, by torch or by kernels."""
@@ -32,17 +35,29 @@ class Chunk:
 
 
 class Walk:
-    """All points at once, as one chunk, with a graph where gradients are asked for."""
+    """All points at once, as one chunk, with a graph where gradients are asked for.
 
-    def __init__(self, model: NeuralOperator, chunks: Sequence[Chunk], kernels: bool = False) -> None:
-        self.model, self.chunks, self.h = model, chunks, []
+    Where `others` hold the rest of the points of every sample, their partials are merged too.
+    """
+
+    def __init__(
+        self,
+        model: NeuralOperator,
+        chunks: Sequence[Chunk],
+        others: Others | None = None,
+        kernels: bool = False,
+    ) -> None:
+        self.model, self.chunks, self.others, self.h = model, chunks, others, []
         self.stages: list[Stages] = list(stages_of(model, kernels))
         self.h: list[Tensor] = self.stored(model.lift(c.x, c.f, c.context) for c in chunks)
         """(B, n, d) features of every chunk, where the walk has come to."""
 
     def meet(self, block: Stages) -> Tensor:
         """The processed latents (B, M, d) of all points."""
-        return block.latents(self.h[0], self.chunks[0].x, self.chunks[0].context)
+        here = self.h[0], self.chunks[0].x, self.chunks[0].context
+        return (
+            block.latents(*here) if self.others is None else met(block, [block.partial(*here)], self.others)
+        )
 
     def stored(self, values: Iterable[Tensor]) -> list[Tensor]:
         """The next h of every chunk, each made when asked for."""
@@ -75,8 +90,14 @@ class Known(Walk):
     def __init__(
         self, model: NeuralOperator, chunks: Sequence[Chunk], state: State, kernels: bool = False
     ) -> None:
-        super().__init__(model, chunks, kernels)
+        super().__init__(model, chunks, kernels=kernels)
         self.given = iter(state.latents)
 
     def meet(self, block: Stages) -> Tensor:
         return next(self.given)
+
+
+def met(block: Stages, partials: Iterable[Partial], others: Others | None) -> Tensor:
+    """The processed latents of all points: here chunks meet, and processes that share a sample."""
+    merged = reduce(lambda a, b: a.merge(b), partials)
+    return block.low_rank.process((merged if others is None else merged.over(others)).finish())

@@ -10,6 +10,7 @@ from lrsa.data.writing import write_dataset
 from lrsa.errors import LrsaError
 from lrsa.mesh.writing import HDF5
 from lrsa.pointset import PointSet
+from lrsa.surrogate.doubts import Doubts
 from lrsa.surrogate.surrogate import Surrogate
 
 
@@ -24,7 +25,9 @@ def is_dataset(path: Path) -> bool:
         return False
 
 
-def predict_dataset(surrogate: Surrogate, source: Path, out: Path, who: str) -> tuple[int, list[str]]:
+def predict_dataset(
+    surrogate: Surrogate, source: Path, out: Path, who: str, doubts: Doubts
+) -> tuple[int, list[str]]:
     """Predict all cases of all splits of `source` into `out`: their number, and the range warnings."""
     if out.suffix.lower() not in HDF5:
         raise LrsaError(f"cannot predict {source} into {out}: both must be .h5 files")
@@ -42,6 +45,7 @@ def predict_dataset(surrogate: Surrogate, source: Path, out: Path, who: str) -> 
             case.check_finite(cases.label(i))
             if surrogate.ranges is not None:
                 warnings += [f"{cases.label(i)}: {line}" for line in surrogate.ranges.warnings(case)]
+            warnings += doubts.warnings(cases.label(i), case)
             u = surrogate.predict(case)
             times = None if case.times is None else case.times[how.history :]
             parts[split].append(replace(case, u=u, u_mask=None, times=times))

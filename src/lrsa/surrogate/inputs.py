@@ -1,6 +1,6 @@
 """The user's files as cases of a run: arrays in the roles of the training data."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -11,7 +11,8 @@ from lrsa.errors import LrsaError
 from lrsa.mesh.arrays import case_of, read_npz
 from lrsa.mesh.building import build_case, check_case, components, field_of
 from lrsa.mesh.finding import case_names, labels_of
-from lrsa.mesh.reading import open_mesh, read_raw_safely, times_of
+from lrsa.mesh.input_points import inputs_file, joined_case
+from lrsa.mesh.reading import open_mesh, read_raw, read_raw_safely, times_of
 from lrsa.mesh.roles import RawCase
 from lrsa.mesh.tables import TABLES, Parameters, hdf5_part, read_globals
 from lrsa.mesh.writing import is_table
@@ -21,6 +22,9 @@ from lrsa.surrogate.surrogate import Surrogate
 
 FLAT = 1e-5
 """A mesh is flat along an axis on which it extends less than this share of its longest side."""
+
+Elsewhere = Callable[[Callable[[Path], Any], Path], Any]
+"""(function, path) -> what the function says of the path."""
 
 
 @dataclass(frozen=True)
@@ -33,6 +37,8 @@ class Loaded:
     """The target arrays that the file has, (T, n, k); T = 1 where they do not change."""
     times: np.ndarray | None
     """(T,) those of the file, which need not be those that are predicted."""
+    asked: int
+    """Points of the file: the case may have others, which only give inputs."""
 
     @property
     def nbytes(self) -> int:
@@ -41,7 +47,18 @@ class Loaded:
 
 
 class Inputs:
-    """Reads files as the training data was read."""
+    """Reads files as the training data was read.
+
+    Args:
+        run: What errors call the run.
+        surrogate: The trained surrogate.
+        paths: All files that will be read.
+        inputs: The arrays that are the inputs, in the order of training (default: the same).
+        globals_table: The table of per-case parameters, where the run was trained with some.
+        times: Of a time-conditioned run, the times to predict (default: those of the file).
+        parameters: (g,) those of every file, instead of a table.
+        elsewhere: Calls a function on a path in another process. With it, this one opens no file itself.
+    """
 
     def __init__(
         self,
@@ -51,8 +68,11 @@ class Inputs:
         inputs: Sequence[str] = (),
         globals_table: Path | None = None,
         times: Sequence[float] = (),
+        parameters: np.ndarray | None = None,
+        elsewhere: Elsewhere | None = None,
     ) -> None:
         self.run, self.surrogate, self.inputs = run, surrogate, inputs
+        self.given, self.elsewhere = parameters, elsewhere
         self.roles, self.imported = roles_of(surrogate, inputs, run)
         self.conditioned = surrogate.schema.protocol == "time-conditioned"
         self.times = np.array(times, np.float32)
@@ -98,16 +118,25 @@ class Inputs:
         `frame` says which of the predicted times it is, where it is one of several.
         """
         made: dict[str, np.ndarray] = {}
+        for name, values in self._arrays(u):
+            made[f"{name}_predicted"] = values
+            truth = self._truth(loaded, name, frame)
+            if truth is not None and truth.size == values.size:
+                made[f"{name}_error"] = (values - truth.reshape(values.shape)).astype(np.float32)
+        return made
+
+    def doubts(self, values: np.ndarray, what: str) -> dict[str, np.ndarray]:
+        """Something else of the predicted channels (..., n, o) as arrays: their spread, say."""
+        return {f"{name}_{what}": array.astype(np.float32) for name, array in self._arrays(values)}
+
+    def _arrays(self, u: np.ndarray) -> Iterator[tuple[str, np.ndarray]]:
+        """Channels (..., n, o) -> the arrays of the targets; a vector has several channels."""
         start = 0
         for name in self.roles.targets:
             width = self.roles.channels.get(name, 1)
             values = u[..., start] if width == 1 else u[..., start : start + width]
             start += width
-            made[f"{name}_predicted"] = np.ascontiguousarray(values)
-            truth = self._truth(loaded, name, frame)
-            if truth is not None and truth.size == values.size:
-                made[f"{name}_error"] = (values - truth.reshape(values.shape)).astype(np.float32)
-        return made
+            yield name, np.ascontiguousarray(values)
 
     def mesh_at(self, loaded: Loaded, time: float | None = None) -> Any:
         """The mesh of the file, at this time where it has it, else at its first."""
@@ -116,7 +145,7 @@ class Inputs:
             if loaded.times is None
             else [t for t in loaded.times if time is not None and np.isclose(t, time)]
         )
-        mesh = open_mesh(loaded.path, float(theirs[0]) if theirs else None)
+        mesh = open_mesh(loaded.path, float(theirs[0]) if theirs else None, self.roles.patches)
         # A collection wraps even a single mesh into blocks.
         return mesh[0] if loaded.path.suffix.lower() == ".pvd" and mesh.n_blocks == 1 else mesh
 
@@ -137,22 +166,38 @@ class Inputs:
     def _load(self, path: Path) -> Loaded:
         if path.suffix.lower() == ".npz" and not self.imported:
             return self._load_npz(path)
-        raw = read_raw_safely(path)
+        raw = (
+            read_raw_safely(path, patches=self.roles.patches)
+            if self.elsewhere is None
+            else self.elsewhere(read_raw, path)
+        )
         if raw.times is not None and not self.conditioned:
             raise LrsaError(
                 f"{path} has {len(raw.times)} times, and {self.run} knows no time: give it one of them"
             )
-        self._check_components(raw)
+        if not self.roles.input_points:
+            self._check_components(raw)
         # Only the inputs: whatever is the matter with a target, it can be predicted.
-        case = build_case(raw, replace(self.roles, targets=()), self._parameters_of(path), targets=False)
+        blind = replace(self.roles, targets=())
+        second = inputs_file(self.roles.input_points, path, self.names[path])
+        if second is None:
+            case = build_case(raw, blind, self._parameters_of(path), targets=False)
+        else:
+            given = read_raw_safely(second)
+            case = joined_case(raw, given, blind, self._parameters_of(path), targets=False)
         known = [replace(self.roles, inputs=(), targets=(name,)) for name in self.roles.targets]
         truth = {
             one.targets[0]: field_of(raw, one.targets[0], one) for one in known if not check_case(raw, one)
         }
         times = raw.times
         if times is None and self.conditioned and not is_table(hdf5_part(path)[0]):
-            times = np.array(times_of(path)) if times_of(path) else None
-        return Loaded(path, case, truth, times)
+            found = self._read(times_of, path)
+            times = np.array(found) if found else None
+        asked = len(raw.points) if self.roles.location == "point" else len(case)
+        return Loaded(path, case, truth, times, asked)
+
+    def _read(self, read: Callable[[Path], Any], path: Path) -> Any:
+        return read(path) if self.elsewhere is None else self.elsewhere(read, path)
 
     def _check_components(self, raw: RawCase) -> None:
         data = {**raw.cell_data, **raw.point_data} if self.roles.location == "point" else raw.cell_data
@@ -169,12 +214,14 @@ class Inputs:
 
     def _load_npz(self, path: Path) -> Loaded:
         """NPZ for a run whose data was not imported from files: x, and the features by name."""
-        arrays = read_npz(path)
+        arrays = self._read(read_npz, path)
+        if self.given is not None:
+            arrays["globals"] = self.given
         features = self.surrogate.normaliser.f_shift.shape[-1]
         case = case_of(path, arrays, self.surrogate.schema.names, features, self.inputs, str(self.run))
         there = [name for name in self.roles.targets if np.size(arrays.get(name, ())) == len(case)]
         truth = {name: arrays[name].reshape(1, len(case), 1) for name in there}
-        return Loaded(path, case, truth, None)
+        return Loaded(path, case, truth, None, len(case))
 
     def _with_times(self, case: PointSet, loaded: Loaded, path: Path) -> PointSet:
         """The case at the times that are asked for: --time, else those of the file."""
@@ -233,7 +280,7 @@ class Inputs:
 
     def _table(self, path: Path | None) -> Parameters | None:
         if path is None:
-            if self.imported and self.roles.globals:
+            if self.imported and self.roles.globals and self.given is None:
                 names = ", ".join(self.roles.globals)
                 raise LrsaError(
                     f"{self.run} was trained with {names} for every case: give them with --globals TABLE"
@@ -248,7 +295,7 @@ class Inputs:
 
     def _parameters_of(self, path: Path) -> np.ndarray | None:
         if self.parameters is None:
-            return None
+            return self.given
         row = self.parameters.of(labels_of(path, self.names[path]))
         if row is None:
             some = ", ".join(list(self.parameters.rows)[:5])

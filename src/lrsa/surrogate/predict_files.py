@@ -5,7 +5,7 @@ where it does not). All inputs are read and checked before anything is written.
 """
 
 import os
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -15,9 +15,19 @@ from lrsa.console import Advance
 from lrsa.errors import Failure, LrsaError
 from lrsa.mesh.finding import find_cases
 from lrsa.mesh.tables import hdf5_part
-from lrsa.mesh.writing import SUFFIXES, check_table, is_table, write_mesh, write_series, write_table
+from lrsa.mesh.writing import (
+    SUFFIXES,
+    check_table,
+    is_table,
+    mesh_file,
+    write_mesh,
+    write_series,
+    write_table,
+)
 from lrsa.pointset import PointSet
 from lrsa.surrogate.datasets import is_dataset, predict_dataset
+from lrsa.surrogate.doubts import Doubts
+from lrsa.surrogate.ensemble import mean_of
 from lrsa.surrogate.inputs import Inputs, Loaded
 from lrsa.surrogate.query import Query, predict_at
 from lrsa.surrogate.surrogate import Surrogate, load
@@ -37,6 +47,8 @@ class Predicted:
     """What came out otherwise than it came in, and what was left to a default."""
     warnings: list[str] = field(default_factory=list)
     """Cases outside the training range."""
+    quantities: list[dict[str, str | float]] = field(default_factory=list)
+    """One row for each case: the quantities that the run names, with half their intervals."""
 
 
 def predict_path(
@@ -70,13 +82,17 @@ def predict_path(
             raise LrsaError(f"--at takes the points of a mesh or table, and {path} is a data set")
         if inputs:
             raise LrsaError(f"--inputs names the arrays of a mesh or table, and {path} is a data set")
-        summary.cases, summary.warnings = predict_dataset(surrogate, path, out, str(run))
+        summary.cases, summary.warnings = predict_dataset(
+            surrogate, path, out, str(run), Doubts.of(run, surrogate)
+        )
         summary.written.append(out)
         return summary
     jobs = _jobs(str(source), out, at is not None)
     reader = Inputs(run, surrogate, [job.path for job in jobs], inputs, globals_table, times)
     query = None if at is None else Query.read(at)
-    work = _Work(surrogate, reader, summary, progress or (lambda done, total, words: None))
+    work = _Work(
+        surrogate, reader, summary, progress or (lambda done, total, words: None), Doubts.of(run, surrogate)
+    )
     held = work.check(jobs)
     for i, job in enumerate(jobs):
         loaded = held.pop(job.path, None) or reader.load(job.path)
@@ -96,6 +112,8 @@ class _Job:
     out: Path
     last: bool = True
     """Whether no further case of the same file follows."""
+    named: bool = False
+    """Whether the user named this very file: then it is written under that name, or not at all."""
 
     @property
     def file(self) -> Path:
@@ -116,6 +134,7 @@ class _Work:
     reader: Inputs
     summary: Predicted
     progress: Advance
+    doubts: Doubts
     pending: dict[str, np.ndarray] = field(default_factory=dict)
     """Predictions for the groups of an HDF5 file that is not complete yet."""
 
@@ -126,36 +145,73 @@ class _Work:
         for i, job in enumerate(jobs):
             loaded = self.reader.load(job.path)
             self._warn(job.path.name, loaded.case)
+            self.summary.warnings += self.doubts.warnings(job.path.name, loaded.case)
+            if job.named and not is_table(job.file):
+                self._check_suffix(loaded, job.out)
             size += loaded.nbytes
             if size <= HELD:
                 held[job.path] = loaded
             self.progress(i + 1, 2 * len(jobs), "checked")
         return held
 
-    def write(self, loaded: Loaded, job: _Job) -> None:
-        u = self.surrogate.predict(loaded.case)
-        if not is_table(job.file):
-            self._write_mesh(loaded, u, job.out)
+    def _check_suffix(self, loaded: Loaded, out: Path) -> None:
+        """Refuse a name under which this mesh cannot be written with fields."""
+        times = loaded.case.times
+        if not out.suffix:
             return
-        u = u[0] if loaded.case.times is not None and len(loaded.case.times) == 1 else u
+        if times is not None and len(times) > 1:
+            possible = out.with_suffix(".pvd")
+        elif out.suffix == loaded.path.suffix and out.suffix.lower() in VTK_SUFFIXES:
+            return
+        else:
+            possible = mesh_file(self.reader.mesh_at(loaded), out)
+        if possible.suffix.lower() != out.suffix.lower():
+            raise LrsaError(
+                f"{loaded.path.name} with predicted fields cannot be written as {out.suffix}: name it"
+                f" --out {possible}"
+            )
+
+    def write(self, loaded: Loaded, job: _Job) -> None:
+        (every,) = self.surrogate.answers([loaded.case])
+        if row := self.doubts.quantities(loaded.case, every):
+            self.summary.quantities.append({"case": job.path.name, **row})
+        every = every[..., : loaded.asked, :]
+        u, doubts = mean_of(every), self.doubts.fields(every, self.reader.channels)
+        if not is_table(job.file):
+            self._write_mesh(loaded, u, doubts, job.out)
+            return
+        one = loaded.case.times is not None and len(loaded.case.times) == 1
+        u, doubts = (u[0], {k: v[0] for k, v in doubts.items()}) if one else (u, doubts)
         group = hdf5_part(job.path)[1]
-        fields = self.reader.fields(u, loaded, 0 if u.ndim == 2 else None)
+        fields = self._fields(u, doubts, loaded, 0 if u.ndim == 2 else None)
         self.pending |= {f"{group}/{name}" if group else name: v for name, v in fields.items()}
         if job.last:
             self.summary.written.append(write_table(job.file, job.out, self.pending))
             self.pending = {}
 
-    def _write_mesh(self, loaded: Loaded, u: np.ndarray, out: Path) -> None:
+    def _fields(
+        self, u: np.ndarray, doubts: Mapping[str, np.ndarray], loaded: Loaded, frame: int | None = None
+    ) -> dict[str, np.ndarray]:
+        made = self.reader.fields(u, loaded, frame)
+        for what, values in doubts.items():
+            made |= self.reader.doubts(values, what)
+        return made
+
+    def _write_mesh(self, loaded: Loaded, u: np.ndarray, doubts: Mapping[str, np.ndarray], out: Path) -> None:
         reader, location, times = self.reader, self.reader.roles.location, loaded.case.times
         if times is None:
-            written = write_mesh(reader.mesh_at(loaded), out, reader.fields(u, loaded), location)
+            written = write_mesh(reader.mesh_at(loaded), out, self._fields(u, doubts, loaded), location)
         elif len(times) == 1:
             time = float(times[0])
-            fields = reader.fields(u[0], loaded, 0)
+            fields = self._fields(u[0], {k: v[0] for k, v in doubts.items()}, loaded, 0)
             written = write_mesh(reader.mesh_at(loaded, time), out, fields, location, time)
         else:
             frames = (
-                (float(time), reader.mesh_at(loaded, float(time)), reader.fields(u[i], loaded, i))
+                (
+                    float(time),
+                    reader.mesh_at(loaded, float(time)),
+                    self._fields(u[i], {k: v[i] for k, v in doubts.items()}, loaded, i),
+                )
                 for i, time in enumerate(times)
             )
             written = write_series(frames, out, location)
@@ -209,7 +265,8 @@ def _jobs(source: str, out: Path, at: bool) -> list[_Job]:
             for name, end in zip(names, ends, strict=True)
         ]
     lasts = [i + 1 == len(files) or files[i + 1] != file for i, file in enumerate(files)]
-    jobs = [_Job(*row) for row in zip(cases, outs, lasts, strict=True)]
+    exact = single and len(cases) == 1 and not at
+    jobs = [_Job(*row, exact) for row in zip(cases, outs, lasts, strict=True)]
     for job in jobs:
         job.check(at)
     return jobs

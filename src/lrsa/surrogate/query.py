@@ -16,6 +16,7 @@ from lrsa.mesh.writing import delimiter
 from lrsa.models.operator import NeuralOperator
 from lrsa.pointset import Names, PointSet
 from lrsa.streaming.stream import decode_streamed, encode_streamed
+from lrsa.surrogate.ensemble import mean_of
 from lrsa.surrogate.surrogate import WHOLE, Surrogate, finite
 
 
@@ -100,9 +101,13 @@ class Query:
                     writer.writerow([*(row[i] for i in kept), *stamp, *values])
 
 
-@torch.inference_mode()
 def predict_at(surrogate: Surrogate, case: PointSet, query: PointSet) -> np.ndarray:
     """The fields (Q, o) at the query points of a case, or (T, Q, o) where the case has times."""
+    return mean_of(np.stack([_predict_at(each, case, query) for each in (surrogate, *surrogate.others)]))
+
+
+@torch.inference_mode()
+def _predict_at(surrogate: Surrogate, case: PointSet, query: PointSet) -> np.ndarray:
     model = surrogate.model
     if not isinstance(model, NeuralOperator):
         raise LrsaError(f"--at needs a model that decodes at any point; {type(model).__name__} does not")

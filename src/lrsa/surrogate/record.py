@@ -28,7 +28,9 @@ class Record:
     """True: it was trained with quadrature weights that differ, and needs them. None: it takes them where
     they are given. False: it was told not to use any."""
     precision: Precision
-    kernels: bool
+    ensemble: int = 1
+    """Members that share the folder."""
+    kernels: bool = False
     """What a run was trained by computes its predictions, too: kernels, or plain torch."""
 
     @staticmethod
@@ -41,9 +43,10 @@ class Record:
                 options=dict(values["options"]),
                 weighted=(values.get("weighted") or None) if values["train"]["weights"] else False,
                 precision=values["train"]["precision"],
+                ensemble=values.get("ensemble", 1),
                 kernels=bool(values["train"].get("kernels")),
             )
-            if not conforms(record, Record):
+            if not conforms(record, Record) or not 1 <= record.ensemble <= 64:
                 raise TypeError("an entry is of another type")
         return record
 

@@ -1,9 +1,9 @@
 """A trained surrogate: physical units in, physical units out."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import Literal
+from typing import Any, Literal
 
 import numpy as np
 import torch
@@ -21,12 +21,16 @@ from lrsa.errors import Failure, LrsaError
 from lrsa.mesh.derive import point_measures
 from lrsa.models.create import create_model
 from lrsa.models.operator import NeuralOperator
+from lrsa.models.pod import FittedModel
+from lrsa.models.template import Others
 from lrsa.objectives.protocols import Protocol, protocol
 from lrsa.pointset import PointSet
-from lrsa.streaming.stream import apply_whole, stream
+from lrsa.streaming.stream import apply_whole, share, stream
+from lrsa.surrogate.ensemble import mean_of, member_folder
 from lrsa.surrogate.precision import Precision, autocast
 from lrsa.surrogate.ranges import Ranges
 from lrsa.surrogate.record import Record
+from lrsa.surrogate.shipped import located
 
 Epoch = Literal["best", "last"]
 WHOLE = 65536
@@ -60,6 +64,10 @@ class Surrogate(nn.Module):
         """Points at a time in training; None: all."""
         self.kernels = False
         """Whether kernels compute its blocks, where there are any here."""
+        self.sharing: Others | None = None
+        """Processes that hold the rest of the points of every case."""
+        self.others: tuple[Surrogate, ...] = ()
+        """The further members of an ensemble. A tuple: the weights of a run are those of its first member."""
 
     @property
     def protocol(self) -> Protocol:
@@ -69,11 +77,14 @@ class Surrogate(nn.Module):
     def forward(self, x: Tensor, f: Tensor | None = None, context: Context | None = None) -> Tensor:
         """x (B, N, p), f (B, N, c) -> u (B, N, o), in physical units."""
         inputs = self.normalise(x, f, context or Context())
-        if self.chunk is None:
-            u = apply_whole(self.model, *inputs, self.kernels)
-        else:
-            u = stream(self.model, *inputs, self.chunk, self.kernels)
-        return self.normaliser.targets(u, f)
+        return self.normaliser.targets(self._walk(*inputs), f)
+
+    def _walk(self, x: Tensor, f: Tensor | None, context: Context) -> Tensor:
+        if self.chunk is not None:
+            return stream(self.model, x, f, context, self.chunk, self.sharing, self.kernels)
+        if self.sharing is not None:
+            return share(self.model, x, f, context, self.sharing, self.kernels)
+        return apply_whole(self.model, x, f, context, self.kernels)
 
     def normalise(
         self, x: Tensor, f: Tensor | None, context: Context
@@ -143,9 +154,22 @@ class Surrogate(nn.Module):
         u = u if time is None else u[:, 0]
         return u[0] if np.ndim(x) == 2 else u
 
-    @torch.inference_mode()
     def predict_cases(self, cases: Sequence[PointSet]) -> list[np.ndarray]:
-        """The predictions for cases, in one batch, each in the shape of its target."""
+        """The predictions for cases, in one batch, each in the shape of its target; of members their mean."""
+        return [mean_of(every) for every in self.answers(cases)]
+
+    def answers(self, cases: Sequence[PointSet]) -> list[np.ndarray]:
+        """Of each case (K, ..., N, o): what every member of the ensemble says; K = 1 where there is none."""
+        every = zip(*(member._predict_cases(cases) for member in (self, *self.others)), strict=True)
+        return [np.stack(answers) for answers in every]
+
+    def _apply(self, fn: Callable[..., Any], recurse: bool = True) -> "Surrogate":
+        for member in self.others:
+            member._apply(fn, recurse)
+        return super()._apply(fn, recurse)
+
+    @torch.inference_mode()
+    def _predict_cases(self, cases: Sequence[PointSet]) -> list[np.ndarray]:
         for i, case in enumerate(cases):
             seen = case if self.protocol.history else replace(case, u=None, u_mask=None)
             seen.check_finite(f"case {i}")
@@ -164,7 +188,16 @@ class Surrogate(nn.Module):
     def collate(self, cases: Sequence[PointSet]) -> Batch:
         """One batch with all that the model needs."""
         collator = Collator.of(self.model, self.weighted is not False, self.normaliser)
-        return collator([self._with_measures(case) for case in cases])
+        return collator([self._with_axes(self._with_measures(case)) for case in cases])
+
+    def _with_axes(self, case: PointSet) -> PointSet:
+        """The case with the axes along which the training cases did not extend, where it leaves them out."""
+        shift, seen = self.normaliser.x_shift.cpu().numpy(), self.normaliser.x_axes.tolist()
+        if case.x.shape[1] != len(seen) or len(seen) == len(shift):
+            return case
+        x = np.tile(shift.astype(case.x.dtype), (len(case), 1))
+        x[:, seen] = case.x
+        return replace(case, x=x)
 
     def _with_measures(self, case: PointSet) -> PointSet:
         """The case with the quadrature weights that the model was trained with."""
@@ -207,6 +240,8 @@ class Surrogate(nn.Module):
                 raise LrsaError(
                     f"the surrogate was trained with {wanted} {what}{listed}, but {there} are given"
                 )
+        if isinstance(self.model, FittedModel):
+            self.model.check(normaliser.coordinates(x.to(normaliser.x_shift.device)))
 
 
 def finite(u: Tensor) -> Tensor:
@@ -230,9 +265,22 @@ def streams(model: nn.Module) -> bool:
 
 
 def load(run: str | Path, epoch: Epoch = "best") -> Surrogate:
-    """The trained surrogate of a run folder: its best epoch (by validation), or the `last`."""
-    run = Path(run)
+    """The trained surrogate of a run folder: its best epoch (by validation), or the `last`.
+
+    Of those that come with the package the name is enough: `lrsa.load("darcy")`.
+    """
+    run = located(run)
     record = Record.load(run)
+    surrogate = _load(run, record, epoch)
+    folders = [member_folder(run, index) for index in range(1, record.ensemble)]
+    for folder in folders:
+        if not (folder / "last.safetensors").exists():
+            raise LrsaError(f"{run} is an ensemble that is not finished. Go on with `lrsa resume {run}`")
+    surrogate.others = tuple(_load(folder, Record.load(folder), epoch) for folder in folders)
+    return surrogate
+
+
+def _load(run: Path, record: Record, epoch: Epoch) -> Surrogate:
     path = run / ("model.safetensors" if epoch == "best" else "last.safetensors")
     if not path.exists():
         raise LrsaError(f"{run} has no finished weights ({path.name}). Go on with `lrsa resume {run}`")

@@ -9,6 +9,10 @@ from lrsa.training.loop import Trainer, case_errors
 
 WARM, TIMED, PATIENCE = 2, 5, 20.0
 """Steps before the clock is looked at, steps that are timed, and seconds after which no more are."""
+RARELY = 0.25
+"""Of the time of the steps, what validation may take."""
+ENOUGH = 1500
+"""Steps that a model is to have: of those for which there is time, the largest is chosen."""
 
 
 @dataclass(frozen=True)
@@ -32,16 +36,20 @@ class Pace:
             times.append(clock() - begun)
         return Pace(median(times[WARM:] or times), _validation(trainer, clock))
 
-    def seconds(self, epochs: int, steps: int) -> float:
-        """Of so many epochs of so many steps."""
-        return epochs * (steps * self.step + self.validation)
+    def every(self, steps: int) -> int:
+        """From one validation to the next, so many epochs of so many steps: it takes a fifth of the time."""
+        return max(1, round(self.validation / (RARELY * steps * self.step)))
 
-    def within(self, minutes: float, steps: int) -> tuple[int, int]:
+    def seconds(self, epochs: int, steps: int, every: int = 1) -> float:
+        """Of so many epochs of so many steps, validated every so many."""
+        return epochs * (steps * self.step + self.validation / every)
+
+    def within(self, minutes: float, steps: int, every: int = 1) -> tuple[int, int]:
         """(epochs, steps of each) that fit into the minutes; `steps` are those of all training cases.
 
         Where not even one epoch does, it is cut: it then sees some of the cases only.
         """
-        whole = int(60 * minutes / self.seconds(1, steps))
+        whole = int(60 * minutes / self.seconds(1, steps, every))
         if whole:
             return whole, steps
         return 1, max(1, int((60 * minutes - self.validation) / self.step))

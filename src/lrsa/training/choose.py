@@ -1,15 +1,18 @@
 """Which options a run has before the user changes any: of a benchmark's scale, or chosen by the data."""
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
 
 from lrsa.context import needs_of
+from lrsa.data.normalise import SMALLEST
 from lrsa.data.store import Dataset
+from lrsa.models.create import create_model
 from lrsa.models.presets import PRESETS
 from lrsa.models.registry import DATA_ARGUMENTS, SIZES, get, model_options
+from lrsa.pointset import PointSet
 from lrsa.problems.problem import Problem, Scale
 from lrsa.training.config import TrainConfig
 from lrsa.training.recipes import Recipe, settings_of
@@ -18,8 +21,30 @@ MINUTES, EPOCHS = 10, 500
 """What a user's own data gets, whichever is less."""
 UNBOUNDED = 10**6
 """Epochs, where minutes alone decide."""
+LATENT_GRID = (32, 32)
+"""Of the small scales, where a model projects the points to a grid: about as many points as they have."""
 LONG = 4
 """A domain whose sides differ more is long: each of its axes is normalised by itself."""
+LOOKED_AT = 3
+"""Cases, about, whose extent tells that of all."""
+SIZES_OF_MODELS: tuple[Mapping[str, int], ...] = (
+    {"width": 32, "depth": 2, "heads": 4, "rank": 16},
+    {"width": 48, "depth": 3, "heads": 4, "rank": 32},
+    {"width": 64, "depth": 4, "heads": 4, "rank": 32},
+    {"width": 96, "depth": 5, "heads": 8, "rank": 64},
+    {"width": 128, "depth": 6, "heads": 8, "rank": 64},
+)
+"""Of models, from small to large."""
+SMALL, MUCH = 3, 2_000_000
+"""Sizes up to this one are enough where there are no more points than this in all cases together."""
+MANY = 2000
+"""Points of a case from which on it gets twice the rank."""
+THIN = (4096, 16384)
+"""Points of a case that a step sees, where it has more and there is no time for all."""
+
+
+Level = tuple[Mapping[str, Any], Mapping[str, Any]]
+"""Options of the model and of the training."""
 
 
 @dataclass(frozen=True)
@@ -29,6 +54,8 @@ class Choice:
     model: Mapping[str, Any] = field(default_factory=dict)
     train: Mapping[str, Any] = field(default_factory=dict)
     why: str = ""
+    levels: Sequence[Level] = ()
+    """Options of model and training instead of those above where minutes are few, from cheap to dear."""
 
 
 def settled(
@@ -38,12 +65,15 @@ def settled(
 
     Of epochs and minutes, what was typed stands alone.
     """
-    chosen = dict(choice.train)
+    chosen, of_model = dict(choice.train), choice.model
     if "epochs" in train:
         chosen.pop("minutes", None)
     elif "minutes" in train:
         chosen["epochs"] = UNBOUNDED
-    return {**choice.model, **options}, replace(TrainConfig(), **{**chosen, **settings_of(recipe), **train})
+    if choice.levels and ("minutes" in chosen or train.get("minutes") is not None):
+        of_model, first = choice.levels[0]  # the others are tried against the clock
+        chosen |= first
+    return {**of_model, **options}, replace(TrainConfig(), **{**chosen, **settings_of(recipe), **train})
 
 
 def for_problem(problem: Problem, scale: Scale, model: str) -> Choice:
@@ -68,35 +98,72 @@ def for_problem(problem: Problem, scale: Scale, model: str) -> Choice:
             if k in known and k in sizes:
                 largest = options.get(k, known[k].default)
                 options[k] = min(sizes[k], largest) if isinstance(largest, int) else sizes[k]
+        if scale.preset is None and options.get("latent_grid"):
+            options["latent_grid"] = LATENT_GRID
     options = {k: v for k, v in options.items() if k in known and k not in DATA_ARGUMENTS}
     named = {"loss": problem.loss, "metrics": problem.metrics}
     settings |= {name: words for name, words in named.items() if words != getattr(TrainConfig, name)}
     settings |= scale.train
+    if get(model).family == "fitted":
+        return Choice({}, {"validation": 0.0}, scale.about)
     if coordinates := needs_of(get(model).build()).coordinates:
         settings["coordinates"] = coordinates
     return Choice(options, settings, scale.about)
 
 
 def for_data(data: Dataset, model: str) -> Choice:
-    """A model and a training that suit the size of the data."""
+    """A model and a training that suit the data, and cheaper ones for when there is little time."""
     points = sorted(data.sizes.tolist())
     n, cases = points[len(points) // 2], len(data)
-    large = cases * n > 2_000_000
-    options: dict[str, Any] = {
-        "width": 128 if large else 64,
-        "depth": 6 if large else 4,
-        "heads": 8 if large else 4,
-        "rank": 64 if n > 2000 else 32,
-    }
-    if data.grid is not None and len(data.grid) == 2:
-        options["local"] = "depthwise"
-    batch = 4 if n <= 5000 else 2 if n <= 20000 else 1
-    options = {k: v for k, v in options.items() if k in model_options(model)}
-    settings: dict[str, Any] = {"batch_size": batch, "minutes": MINUTES, "epochs": EPOCHS}
-    sides = np.ptp(data[0].x.astype(float), axis=0)
-    sides = sides[sides > 0]
-    if len(sides) and sides.max() > LONG * sides.min():
-        settings["coordinates"] = "axis"
     size = f"{points[0]}" if points[0] == points[-1] else f"{points[0]} to {points[-1]}"
     why = f"{cases} training cases of {size} points in {data[0].x.shape[1]} coordinates"
-    return Choice(options, settings, why)
+    if get(model).family == "fitted":
+        return Choice({}, {"validation": 0.0}, why)
+    known = model_options(model)
+    gridded = data.grid is not None and len(data.grid) == 2 and "local" in known
+    settings: dict[str, Any] = {"batch_size": batch_for(n), "minutes": MINUTES, "epochs": EPOCHS}
+    if (ratio := elongation(data)) > LONG:
+        settings["coordinates"] = "axis"
+        why += f", {ratio:.3g} times as long as wide (each axis has its own scale)"
+    if gridded:
+        why += f", on a grid of {' x '.join(map(str, data.grid or ()))} (local mixing)"
+    thins = not gridded and not _needs_all_points(model)
+    levels = []
+    for sizes, seen in _levels(n, cases * n > MUCH, thins):
+        rank = min(64, sizes["rank"] * (2 if n > MANY else 1))
+        options = {k: v for k, v in {**sizes, "rank": rank}.items() if k in known}
+        options |= {"local": "depthwise"} if gridded else {}
+        levels.append((options, {"points": seen, "batch_size": batch_for(seen or n)}))
+    options, _ = levels[-1]
+    return Choice(options, settings, why, levels)
+
+
+def batch_for(points: int) -> int:
+    """Cases of so many points in a step."""
+    return 4 if points <= 5000 else 2 if points <= 20000 else 1
+
+
+def elongation(data: Sequence[PointSet]) -> float:
+    """The longest side of the domain over the shortest, as most cases have it; flat axes do not count."""
+    ratios = []
+    for i in range(0, len(data), max(1, len(data) // LOOKED_AT)):
+        sides = np.ptp(data[i].x.astype(float), axis=0)
+        sides = sides[sides > SMALLEST * sides.max()]
+        ratios.append(sides.max() / sides.min() if len(sides) else 1.0)
+    return float(np.median(ratios))
+
+
+def _levels(n: int, much: bool, thins: bool) -> Iterator[tuple[Mapping[str, int], int | None]]:
+    """Sizes of a model and points of a case, from cheap to dear: first a fair model, then all points."""
+    fair, large = SIZES_OF_MODELS[:SMALL], SIZES_OF_MODELS[SMALL:] if much else ()
+    seen: list[int | None] = [*(points for points in THIN if thins and points < n), None]
+    yield from ((sizes, seen[0]) for sizes in fair)
+    yield from ((fair[-1], points) for points in seen[1:])
+    yield from ((sizes, None) for sizes in large)
+
+
+def _needs_all_points(model: str) -> bool:
+    """Whether the model, by its own options, cannot do with some of the points."""
+    made = create_model(model, coord_dim=2, in_features=1, out_features=1)
+    needs = needs_of(made)
+    return bool(needs.grid or needs.geometry or needs.sensors or needs.domains)

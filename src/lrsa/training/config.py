@@ -17,6 +17,7 @@ from lrsa.files import alone, atomic
 from lrsa.machine import check_threads
 from lrsa.objectives.losses import check_loss
 from lrsa.objectives.named import check_metrics
+from lrsa.objectives.quantities import definitions
 from lrsa.surrogate.precision import Precision
 from lrsa.surrogate.record import FILE, FORMAT, naming_damage, read_config
 from lrsa.typed import conforms
@@ -57,10 +58,15 @@ class TrainConfig:
     metrics: str = ""
     """What is measured on the test cases besides, such as gradient, mse:p@surface or spearman:max:p,
     separated by commas."""
+    quantities: str = ""
+    """Numbers of a whole case that are measured too, such as lift=force:p@wing,along=y;peak=max:p, separated
+    by semicolons; `lrsa train --help` tells how they are spelled."""
     gradient_weight: float = 0.0
     """Weight of the spatial-gradient term of the loss (structured grids; Darcy takes 0.1)."""
     validation: float = 0.1
     """Share of the training cases kept for choosing the best epoch; 0 keeps the last epoch."""
+    every: int = 1
+    """Epochs from one validation to the next."""
     precision: Precision = "fp32"
     """Precision of the forward and backward pass."""
     weights: bool = True
@@ -113,13 +119,14 @@ class TrainConfig:
                 raise LrsaError(f"--train.{name} is one of {', '.join(get_args(kind))}")
         check_loss(self.loss)
         check_metrics(self.metrics)
+        definitions(self.quantities)
         if parse(self.symmetry) and (self.statistics == "point" or self.deviations):
             tied = "--train.deviations" if self.deviations else "--train.statistics point"
             raise LrsaError(f"--train.symmetry moves what {tied} ties to its place. Leave one out")
 
 
 _RANGES: tuple[tuple[tuple[str, ...], type | tuple[type, ...], Callable[[Any], bool], str], ...] = (
-    (("epochs", "batch_size"), int, lambda v: v >= 1, "a whole number, at least 1"),
+    (("epochs", "batch_size", "every"), int, lambda v: v >= 1, "a whole number, at least 1"),
     (
         ("points", "chunk", "steps"),
         (int, type(None)),
@@ -167,6 +174,10 @@ class RunConfig:
     recipe: str | None = None
     """ours or paper; None: an older run, trained as the paper says."""
     scale: str | None = None
+    ensemble: int = 1
+    """Members of other seeds that share the folder."""
+    member: int = 0
+    """Which of them this is; the validation cases are those of the first."""
     init: str | None = None
     """The run whose weights it starts from."""
     device: str = "cpu"
@@ -199,7 +210,7 @@ class RunConfig:
                 **values,
             )
             check_threads(made.threads)
-            if not conforms(made, RunConfig):
+            if not conforms(made, RunConfig) or not 0 <= made.member <= made.train.seed:
                 raise TypeError("an entry is of another type")
         return made
 

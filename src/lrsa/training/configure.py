@@ -32,21 +32,31 @@ def configured(
     options: Mapping[str, Any],
     train: Mapping[str, Any],
     matched: bool,
+    samples: int | None = None,
 ) -> tuple[RunConfig, Survey, Choice]:
-    """What decides the outcome of a run, what its cases told, and why it was chosen; data is made."""
+    """What decides the outcome of a run, what its cases told, and why it was chosen; data is made.
+
+    Of the training cases it sees the first `samples`, by default those of the scale, or all of a file.
+    """
     problem = None if is_path(data) else get(data)
     for name, given in (("scale", scale), ("source", source == "official")):
         if problem is None and given:
             raise LrsaError(f"--{name} belongs to the benchmarks of the catalogue; {data} is a file")
     chosen = problem.scale(scale or "cpu") if problem else None
+    if samples is not None and samples < 1:
+        raise LrsaError(f"--samples must be at least 1, not {samples}")
+    if chosen and samples is not None:
+        chosen = replace(chosen, samples=samples, about=f"the first {samples} cases; {chosen.about}")
     recipe = recipe or default_recipe((scale or "cpu") if problem else None)
     settled(Choice(), recipe, options, train)  # refused before the data is made, which takes long
     check_sizes(options)
-    seen = DataConfig(str(Path(data).resolve()))
+    seen = DataConfig(str(Path(data).resolve()), samples)
     if problem and chosen:
         path = data_for_scale(problem, chosen, source).resolve()
         seen = DataConfig(str(path), chosen.samples, chosen.test, chosen.stride[source])
     cases = Dataset(Path(seen.path), "train")
+    if samples is not None and samples > len(cases):
+        raise LrsaError(f"{seen.path} has {len(cases)} training cases, not {samples}. Lower --samples")
     if "u" not in cases:
         raise LrsaError(f"{seen.path} has no targets to learn")
     choose = partial(for_problem, problem, chosen) if problem and chosen else partial(for_data, cases)

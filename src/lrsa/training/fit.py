@@ -1,45 +1,45 @@
 """From data to a trained surrogate: what `lrsa train` and `lrsa.fit` both do."""
 
-import logging
+import os
 import shlex
 import sys
 from collections.abc import Mapping
+from contextlib import nullcontext
 from dataclasses import replace
-from datetime import datetime, timedelta
 from pathlib import Path
 from typing import Any
 
 import torch
-from torch import nn
 
 from lrsa.console import bar, console
-from lrsa.context import needs_of
-from lrsa.data.normalise import Normaliser
 from lrsa.data.prepare import Collator
-from lrsa.data.store import Selection
+from lrsa.data.store import is_path
 from lrsa.data.symmetry import Symmetry
 from lrsa.errors import LrsaError, nearest
 from lrsa.files import alone
-from lrsa.kernels.stages import why_torch
 from lrsa.machine import check_device, check_threads, keep_memory
-from lrsa.models.create import create_model
-from lrsa.models.registry import model_options
+from lrsa.models.pod import FittedModel
+from lrsa.models.registry import get, model_options
 from lrsa.objectives.named import metrics_of
 from lrsa.objectives.protocols import protocol
 from lrsa.objectives.words import labels
-from lrsa.problems.catalogue import quantities_of
+from lrsa.parallel.ranks import Ranks
 from lrsa.problems.problem import Source
+from lrsa.surrogate.quantities import all_quantities
+from lrsa.surrogate.record import Record
+from lrsa.surrogate.shipped import located
 from lrsa.surrogate.surrogate import Surrogate, load
-from lrsa.training.budget import TIMED, WARM, Pace, duration
-from lrsa.training.checkpoint import STATE, Standing
+from lrsa.training.assemble import check_shared, surrogate_of, trainer_of
+from lrsa.training.checkpoint import Standing
 from lrsa.training.config import RunConfig, TrainConfig, check_new, option_names, versions
 from lrsa.training.configure import configured
-from lrsa.training.loop import Trainer, case_loss, thinned
+from lrsa.training.finish import HELD_OUT, check_ensemble, conclude, train_members
+from lrsa.training.fitted import fit_at_once
+from lrsa.training.loop import case_loss, thinned
+from lrsa.training.path import check_path, on_a_path
 from lrsa.training.recipes import Recipe
-from lrsa.training.repeated_layers import compile_blocks, recompute_blocks, repeated
+from lrsa.training.sizing import sized, timed_run, untyped
 from lrsa.training.survey import normaliser_of, split_cases
-
-log = logging.getLogger(__name__)
 
 
 def fit(
@@ -55,6 +55,8 @@ def fit(
     threads: int | None = None,
     options: Mapping[str, Any] | None = None,
     matched: bool = False,
+    samples: int | None = None,
+    ensemble: int = 1,
     **train: Any,
 ) -> Surrogate:
     """Train a surrogate and return it; the run folder keeps everything.
@@ -69,11 +71,13 @@ def fit(
         scale: demo, cpu or paper, for a benchmark (default: cpu).
         recipe: ours, or paper as printed (default: ours, but at the scale paper).
         out: The run folder (default: runs/<data>-<model>).
-        init: A run whose weights to start from.
+        init: A run whose weights to start from, or the name of a surrogate that comes with the package.
         device: cpu, cuda, ...
         threads: CPU threads (default: torch's choice).
         options: Options of the model, such as width or rank.
         matched: Choose the width that gives the model as many parameters as LRSA would have here.
+        samples: Train on the first so many cases (default: those of the scale; all of a file).
+        ensemble: Models of other seeds that share the run: their mean predicts, with calibrated intervals.
         train: Fields of `TrainConfig`: epochs, batch_size, max_lr, ...
     """
     run = prepare(
@@ -89,6 +93,8 @@ def fit(
         options=options or {},
         train=train,
         matched=matched,
+        samples=samples,
+        ensemble=ensemble,
     )
     train_run(run)
     return load(run)
@@ -108,29 +114,51 @@ def prepare(
     options: Mapping[str, Any],
     train: Mapping[str, Any],
     matched: bool = False,
+    samples: int | None = None,
+    shard_points: int = 1,
+    ensemble: int = 1,
 ) -> Path:
-    """Make the data if need be, settle every choice, and write the configuration of the run."""
+    """Make the data if need be, settle every choice, and write the configuration of the run.
+
+    `shard_points` processes are to share the points of a case: refused is what cannot be shared.
+    """
     _check_names(train, option_names(TrainConfig), "training")
     _check_names(options, model_options(model), f'the model "{model}"')
     check_device(device)
     check_threads(threads)
-    run = out or Path("runs") / f"{Path(data).stem}-{model}"
+    check_ensemble(ensemble)
+    if ensemble > 1:
+        train = {"validation": HELD_OUT, **train}
+    run = out or default_run(data, model)
     check_new(run)
-    config, survey, choice = configured(data, model, source, scale, recipe, options, train, matched)
+    if init is not None and is_path(data):
+        options = {**_sizes_of(located(init), model), **options}
+    config, survey, choice = configured(data, model, source, scale, recipe, options, train, matched, samples)
     config = replace(
         config,
-        init=None if init is None else str(Path(init).resolve()),
+        ensemble=ensemble,
+        init=None if init is None else str(located(init).resolve()),
         device=device,
         threads=threads,
         command=_command(),
         versions=versions(),
     )
     surrogate = surrogate_of(config, survey.normaliser)
-    _check_first_step(surrogate, config)
-    config = _on_a_path(config, surrogate.model)
-    config, estimate = _within_budget(run, config, survey.normaliser)
+    if shard_points > 1:
+        check_shared(surrogate.model, config)
+    if isinstance(surrogate.model, FittedModel):
+        config, estimate = replace(config, train=replace(config.train, epochs=1)), "It is fitted at once"
+    else:
+        if threads:
+            torch.set_num_threads(threads)
+        _check_first_step(surrogate, config)
+        config = on_a_path(config, surrogate.model)
+        levels = () if matched else untyped(choice.levels, options, train)
+        timed = timed_run(run, sized(run, config, levels, survey.normaliser), survey.normaliser)
+        config, estimate = timed.config, timed.words
     now = {**config.options, **vars(config.train)}
-    shown = ", ".join(f"{k} {now[k]}" for k in (*choice.model, *choice.train))
+    named = dict.fromkeys((*choice.model, *choice.train, "points"))
+    shown = ", ".join(f"{k} {now[k]}" for k in named if now[k] is not None)
     console.print(f"{data}: {choice.why}: {shown}; recipe {config.recipe}")
     console.print(estimate)
     config.begin(run)
@@ -138,119 +166,52 @@ def prepare(
     return run
 
 
-def train_run(run: Path) -> Standing:
-    """Train the run of this folder, or go on with it; no other process may at the same time."""
+def default_run(data: str, model: str) -> Path:
+    """The folder of a run that is not given one."""
+    return Path("runs") / f"{Path(data).stem}-{model}"
+
+
+def made_before(data: str, model: str, out: Path | None) -> Path | None:
+    """The run that this very process had made before torchrun started it again."""
+    run = out or default_run(data, model)
+    again = int(os.environ.get("TORCHELASTIC_RESTART_COUNT", "0")) > 0
+    return run if again and (run / "config.json").exists() else None
+
+
+def train_run(run: Path, ranks: Ranks | None = None) -> Standing:
+    """Train the run of this folder, or go on with it; no other process may at the same time but its ranks."""
+    standing = train_member(run, ranks)
+    if ranks is None or ranks.everyone is None:
+        concluded(run)
+    return standing
+
+
+def concluded(run: Path) -> None:
+    """Train the further members of an ensemble, and keep what is learned from all of them."""
+    config = RunConfig.load(run)
+    train_members(run, config, train_member)
+    conclude(run, config)
+
+
+def train_member(run: Path, ranks: Ranks | None = None) -> Standing:
+    """Train the one model of this folder, or go on with it."""
     config = RunConfig.load(run)
     check_device(config.device)
     if config.threads:
         torch.set_num_threads(config.threads)
     if torch.device(config.device).type == "cpu":
         keep_memory()
-    with alone(run.resolve()), bar(f"Training {config.model} on {config.schema.name}") as report:
-        trainer = trainer_of(run, config)
-        _check_path(run, config, trainer.surrogate.model)
+    mine = alone(run.resolve()) if ranks is None or ranks.first else nullcontext()
+    with mine, bar(f"Training {config.model} on {config.schema.name}") as report:
+        if get(config.model).family == "fitted":
+            if ranks is not None and ranks.everyone is not None and ranks.everyone.size > 1:
+                raise LrsaError(f'"{config.model}" is fitted at once, by one process. Leave out --nproc')
+            report(0, 1, "fitted at once")
+            surrogate = surrogate_of(config, normaliser_of(run, config))
+            return fit_at_once(run, config, surrogate, *split_cases(config))
+        trainer = trainer_of(run, config, ranks=ranks)
+        check_path(run, config, trainer.surrogate.model, trainer.ranks.first)
         return trainer.train(report)
-
-
-def trainer_of(run: Path, config: RunConfig, normaliser: Normaliser | None = None) -> Trainer:
-    """The trainer of a run, before its first step."""
-    surrogate = surrogate_of(config, normaliser or normaliser_of(run, config))
-    if config.train.recompute and config.train.kernels:
-        surrogate.chunk = sys.maxsize  # one chunk: of a walk by chunks the input of each block is kept
-    elif config.train.recompute:
-        recompute_blocks(surrogate.model)
-    if config.train.compile:
-        compile_blocks(surrogate.model)
-    training, validation = split_cases(config)
-    return Trainer(
-        run,
-        config.train,
-        surrogate,
-        protocol(config.schema.protocol),
-        training,
-        validation,
-        Collator.of(surrogate.model, config.train.weights, surrogate.normaliser),
-        config.device,
-    )
-
-
-def surrogate_of(config: RunConfig, normaliser: Normaliser) -> Surrogate:
-    """The surrogate of a run before training."""
-    torch.manual_seed(config.train.seed)
-    training, _ = split_cases(config)
-    model = create_model(config.model, **config.options)
-    surrogate = Surrogate(model, normaliser, config.schema, config.weighted, config.train.precision)
-    surrogate.chunk, surrogate.kernels = config.train.chunk, bool(config.train.kernels)
-    _check_data(surrogate.model, config, training)
-    if config.init is not None:
-        earlier = load(config.init).state_dict()
-        try:
-            surrogate.load_state_dict(earlier)
-        except RuntimeError as error:
-            raise LrsaError(f"the weights of {config.init} are of another model or other data") from error
-    return surrogate
-
-
-def _on_a_path(config: RunConfig, model: nn.Module) -> RunConfig:
-    """The configuration, with what computes the blocks: kernels where they can, else torch."""
-    why = why_torch(model, config.device, config.train.precision)
-    needs_grid = needs_of(model).grid
-    for off, reason in (
-        (config.train.kernels is False, "it was asked for"),
-        (config.train.compile, "compiled blocks are torch's"),
-        (config.train.recompute and needs_grid, "a grid is not computed again by chunks"),
-    ):
-        why = reason if off else why
-    path = "kernels" if why is None else f"torch: {why}"
-    return replace(config, train=replace(config.train, kernels=why is None), path=path)
-
-
-def _check_path(run: Path, config: RunConfig, model: nn.Module) -> None:
-    """Say what computes the blocks; and where a run goes on by torch that kernels began, that bits differ."""
-    why = why_torch(model, config.device, config.train.precision) if config.train.kernels else None
-    log.debug("blocks by %s", config.path or "torch: an older run" if why is None else f"torch: {why}")
-    if why is not None and (run / STATE).exists():
-        console.print(f"{run} was trained by kernels and goes on by torch ({why}): not to the same bits")
-        replace(config, path=f"{config.path}, then torch: {why}").save(run)
-
-
-def _within_budget(run: Path, config: RunConfig, normaliser: Normaliser) -> tuple[RunConfig, str]:
-    """The configuration with the epochs that its minutes allow, and what is said of the time it takes."""
-    if config.threads:
-        torch.set_num_threads(config.threads)
-    # Enough epochs for the steps that are measured, whatever the schedule will be.
-    trial = trainer_of(run, replace(config, train=replace(config.train, epochs=WARM + TIMED)), normaliser)
-    pace, minutes, epochs, steps = Pace.of(trial), config.train.minutes, config.train.epochs, trial.steps
-    if minutes is not None:
-        within, steps = pace.within(minutes, trial.steps)
-        epochs = min(epochs, within)
-        cut = steps if steps < trial.steps else config.train.steps
-        config = replace(config, train=replace(config.train, epochs=epochs, steps=cut))
-    total = pace.seconds(epochs, steps)
-    finish = datetime.now() + timedelta(seconds=total)
-    when = f"{finish:%H:%M}" if total < 12 * 3600 else f"{finish:%Y-%m-%d %H:%M}"
-    return config, f"{epochs} epochs of {steps} steps take about {duration(total)}: until {when}"
-
-
-def _check_data(model: nn.Module, config: RunConfig, cases: Selection) -> None:
-    """Refuse a model that needs what the data does not have, or that cannot do what is asked of it."""
-    case, needs = cases[0], needs_of(model)
-    if needs.grid and (case.grid is None or len(case.grid) != 2):
-        form = next((name for name in ("local", "structured") if config.options.get(name)), None)
-        cure = f"--model.{form} {'pointwise' if form == 'local' else 'False'}" if form else "--model lrsa"
-        what = "no structured grid" if case.grid is None else f"a grid of {len(case.grid)} axes"
-        who = f'the model "{config.model}" needs a structured grid of two axes'
-        raise LrsaError(f"{who}, and {config.schema.name} has {what}. Use {cure}")
-    if needs.time and config.schema.protocol != "time-conditioned":
-        who = f'the model "{config.model}" needs a time'
-        raise LrsaError(f"{who}, and {config.schema.name} has none. Use --model.time False")
-    if config.train.points is not None and (needs.grid or needs.geometry or needs.sensors):
-        raise LrsaError(f'"{config.model}" needs all points of a case. Use --train.points None')
-    for name in ("recompute", "compile"):
-        if getattr(config.train, name) and config.train.chunk is not None:
-            raise LrsaError(f"--train.{name} does nothing in chunks of points. Leave it or --train.chunk out")
-        if getattr(config.train, name) and not repeated(model):
-            raise LrsaError(f'"{config.model}" has no repeated layers for --train.{name}. Leave it out')
 
 
 def _check_first_step(surrogate: Surrogate, config: RunConfig) -> None:
@@ -268,11 +229,19 @@ def _check_first_step(surrogate: Surrogate, config: RunConfig) -> None:
     symmetry.factors(first[0])  # refused where the case lacks what the group needs
     batch = collator([thinned(example, config.train, [0]) for example in first])
     targets = labels(config.schema.names.targets, surrogate.normaliser.u_scale.shape[-1])
-    metrics_of(config.train.metrics, targets, training[0], quantities_of(config.schema.name))
+    quantities = all_quantities(config.schema.name, config.train.quantities, training[0])
+    metrics_of(config.train.metrics, targets, training[0], quantities)
     # Noise that is drawn in training stops the chunks. (Norms over a batch may need more than a first one.)
     surrogate.train(config.train.chunk is not None)
     # With gradients: what is too large to train on is refused before there is a run.
     how.loss(surrogate, batch, case_loss(config.train, surrogate))
+
+
+def _sizes_of(run: Path, model: str) -> dict[str, Any]:
+    """The options of the model whose weights are taken over: others would not fit."""
+    earlier = Record.load(run)
+    known = model_options(model) if earlier.model == model else {}
+    return {name: value for name, value in earlier.options.items() if name in known}
 
 
 def _command() -> str:

@@ -9,6 +9,7 @@ import math
 import os
 import time
 from collections.abc import Callable, Generator, Sequence
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 
@@ -20,9 +21,10 @@ from lrsa.console import Advance
 from lrsa.data.batch import Batch, order, prefetch
 from lrsa.data.symmetry import Symmetry
 from lrsa.errors import Failure
-from lrsa.objectives.losses import gradient_error, loss_of, relative_l2
+from lrsa.objectives.losses import Total, gradient_error, loss_of, relative_l2
 from lrsa.objectives.protocols import Loss, Protocol
 from lrsa.objectives.words import labels
+from lrsa.parallel.ranks import Ranks
 from lrsa.pointset import PointSet
 from lrsa.surrogate.precision import autocast
 from lrsa.surrogate.surrogate import Surrogate
@@ -48,8 +50,10 @@ class Trainer:
         validation: Sequence[PointSet],
         collate: Collate,
         device: str = "cpu",
+        ranks: Ranks | None = None,
     ) -> None:
-        self.run, self.config, self.device = run, config, device
+        self.run, self.config, self.device, self.ranks = run, config, device, ranks or Ranks()
+        surrogate.sharing = self.ranks.shared
         self.surrogate, self.protocol, self.collate = surrogate.to(device), protocol, collate
         self.cases, self.validation = cases, validation
         examples = protocol.examples(cases[0])
@@ -83,20 +87,24 @@ class Trainer:
             self.progress = load_checkpoint(checkpoint, *state)
             # Where it was not kept yet: the waiting so far must not count against the steps to come alone.
             self.progress.stepping = self.progress.stepping or self.progress.seconds
-        _truncate(self.run / "metrics.jsonl", self.progress.metrics_bytes)
-        for unfinished in self.run.rglob(".*.safetensors.*.tmp"):  # of a killed run
-            unfinished.unlink()
+        self.ranks.wait()  # until all have read the checkpoint
+        if self.ranks.first:
+            _truncate(self.run / "metrics.jsonl", self.progress.metrics_bytes)
+            for unfinished in self.run.rglob(".*.safetensors.*.tmp"):  # of a killed run
+                unfinished.unlink()
         try:
             while self.progress.epoch < self.config.epochs:
                 started = time.perf_counter()
                 self._epoch(report)
                 self.progress.seconds += time.perf_counter() - started
-                save_checkpoint(checkpoint, *state, self.progress)
+                if self.ranks.first:
+                    save_checkpoint(checkpoint, *state, self.progress)
         finally:
             if self.ahead is not None:
                 self.ahead.close()
-        save_model(self.run / "last.safetensors", self.surrogate)
-        if not self.progress.best_epoch:  # no validation, or none that was finite
+        if self.ranks.first:
+            save_model(self.run / "last.safetensors", self.surrogate)
+        if self.ranks.first and not self.progress.best_epoch:  # no validation, or none that was finite
             save_model(self.run / "model.safetensors", self.surrogate)
         return self.progress
 
@@ -106,13 +114,13 @@ class Trainer:
         batches = self.ahead or self._reading(epoch)
         total, seen, started = 0.0, 0, time.perf_counter()
         self.surrogate.train()
-        for step in range(1, self.steps + 1):
+        for step, keys in enumerate(self.batches(epoch), 1):
             asked = time.perf_counter()
             batch = next(batches)
             self.progress.waiting += time.perf_counter() - asked
             loss = self.step(batch.to(self.device))
             self.progress.stepping += time.perf_counter() - asked
-            total, seen = total + loss * len(batch), seen + len(batch)
+            total, seen = total + loss * len(keys), seen + len(keys)
             rate = seen / (time.perf_counter() - started)
             words = f"epoch {epoch + 1} loss {total / seen:.4f}{self._best()}"
             report(epoch * self.steps + step, self.steps * config.epochs, f"{words} {rate:.0f} cases/s")
@@ -129,13 +137,25 @@ class Trainer:
         keys = keys[: self.steps * self.config.batch_size]
         return [keys[i :: self.steps] for i in range(self.steps)]
 
-    def batch(self, keys: Sequence[tuple[int, int]], epoch: int | None = None) -> Batch:
-        """The examples of these (case, index) keys, each moved by a symmetry of the epoch's (of this one)."""
-        epoch = self.progress.epoch if epoch is None else epoch
-        return self.collate([self._example(epoch, i, k) for i, k in keys])
-
     def _reading(self, epoch: int) -> Generator[Batch]:
         return prefetch(partial(self.batch, epoch=epoch), self.batches(epoch))
+
+    def batch(self, keys: Sequence[tuple[int, int]], epoch: int | None = None) -> Batch:
+        """What this process holds of these (case, index) keys, each moved by a symmetry of the epoch's."""
+        epoch = self.progress.epoch if epoch is None else epoch
+        mine = self.ranks.dealt(keys)
+        # Where there are fewer cases than processes, one of them again, which does not count.
+        batch = self._held(self.collate([self._example(epoch, i, k) for i, k in mine or keys[:1]]))
+        return replace(batch, share=len(mine) / len(keys), total=self.total)
+
+    @property
+    def total(self) -> Total | None:
+        """Of the errors of cases, where others hold the rest of their points."""
+        return None if self.ranks.shared is None else self.ranks.shared.common
+
+    def _held(self, batch: Batch) -> Batch:
+        """The points of this process."""
+        return batch if self.ranks.shared is None else batch.at(self.ranks.part(batch.x.shape[1]))
 
     def _example(self, epoch: int, i: int, k: int) -> PointSet:
         example = self.protocol.example(self.cases[i], k)
@@ -148,11 +168,13 @@ class Trainer:
         self.optimizer.zero_grad()
         with autocast(self.device, self.config.precision):
             loss = self.protocol.loss(self.surrogate, batch, self.case_loss)
-        value = float(loss.detach())
+            loss = loss if self.ranks.everyone is None else loss * batch.share
+        value = float(self.ranks.sum_over_cases(loss.detach()))
         if not math.isfinite(value):
             rates = "--train.max-lr" + (" or --train.muon-lr" if self.config.optimiser == "muon" else "")
             raise Failure(f"the loss became {value} in epoch {self.progress.epoch + 1}. Lower {rates}")
         self.scaler.scale(loss).backward()
+        self.ranks.sum_gradients(self.surrogate.model)
         self.scaler.unscale_(self.optimizer)
         torch.nn.utils.clip_grad_norm_(self.surrogate.model.parameters(), self.config.clip)
         self.scaler.step(self.optimizer)
@@ -163,19 +185,36 @@ class Trainer:
     def _close_epoch(self, row: dict[str, float]) -> None:
         progress = self.progress
         progress.epoch += 1
-        if self.validation:
-            errors = case_errors(
-                self.surrogate, self.protocol, self.validation, self.collate, self.config, self.device
-            )
-            row["validation"] = float(errors.mean())
+        last = progress.epoch == self.config.epochs
+        if self.validation and (last or not progress.epoch % self.config.every):
+            row["validation"] = float(self._validation_errors().mean())
             if row["validation"] < progress.best:
                 progress.best, progress.best_epoch = row["validation"], progress.epoch
-                save_model(self.run / "model.safetensors", self.surrogate)
+                if self.ranks.first:
+                    save_model(self.run / "model.safetensors", self.surrogate)
+        if not self.ranks.first:
+            return
         with open(self.run / "metrics.jsonl", "a") as file:
             file.write(json.dumps(row) + "\n")
             file.flush()
             os.fsync(file.fileno())
             progress.metrics_bytes = file.tell()
+
+    def _validation_errors(self) -> Tensor:
+        """(S,) of the validation cases, of which each process predicts its part."""
+        mine = self.ranks.dealt(range(len(self.validation)))
+        errors = torch.zeros(len(self.validation))
+        if mine:
+            found = case_errors(
+                self.surrogate,
+                self.protocol,
+                [self.validation[i] for i in mine],
+                lambda cases: replace(self._held(self.collate(cases)), total=self.total),
+                self.config,
+                self.device,
+            )
+            errors[list(mine)] = found.to(errors.dtype)
+        return self.ranks.sum_over_cases(errors)
 
     def _best(self) -> str:
         return f" validation {self.progress.best:.4f}" if self.progress.best_epoch else ""
@@ -226,7 +265,7 @@ def case_errors(
         batch = batch.to(device)
         with autocast(device, config.precision):
             prediction = protocol.predict(surrogate, batch)
-        errors.append(relative_l2(prediction.float(), protocol.truth(batch), batch.known))
+        errors.append(relative_l2(prediction.float(), protocol.truth(batch), batch.known, batch.total))
     return torch.cat(errors).cpu()
 
 

@@ -65,7 +65,7 @@ def split_cases(config: RunConfig) -> tuple[Selection, Selection]:
     """Training and validation cases; the test cases are never seen."""
     data = Dataset(Path(config.data.path), "train")
     count = min(config.data.samples or len(data), len(data))
-    order = np.random.default_rng(config.train.seed).permutation(count)
+    order = np.random.default_rng(config.train.seed - config.member).permutation(count)
     share = config.train.validation
     kept = min(max(1, round(share * count)), count - 1) if share else 0
     return (

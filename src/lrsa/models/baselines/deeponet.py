@@ -1,5 +1,6 @@
 """DeepONet: the dot product of a branch of the input function and a trunk of the query (Lu et al. 2021)."""
 
+from dataclasses import replace
 from itertools import pairwise
 from typing import ClassVar
 
@@ -24,6 +25,8 @@ class DeepONet(nn.Module):
                   ReLU after every layer, ρ a hidden layer and the output; w the quadrature weights, equal if
                   there are none. Our reading; it does not depend on the order of the points.
 
+    Where some points give inputs and others ask for fields, the branch reads the former only (`domains`).
+
     Lu, Jin, Pang, Zhang, Karniadakis, Nature Machine Intelligence 2021. With several outputs the branch has a
     part for each and the trunk is shared.
 
@@ -35,6 +38,7 @@ class DeepONet(nn.Module):
         branch_depth: Linear layers of the branch.
         trunk_depth: Linear layers of the trunk.
         sensors: Points of every case, for the branch with fixed sensors; 0 for the set encoder.
+        domains: The branch reads only the points that give inputs; `sensors` are then their number.
     """
 
     matrices: ClassVar[Declared] = {
@@ -53,6 +57,7 @@ class DeepONet(nn.Module):
         branch_depth: int = 5,
         trunk_depth: int = 5,
         sensors: int = 0,
+        domains: bool = False,
     ) -> None:
         super().__init__()
         if branch_depth < 1 or trunk_depth < 1 or sensors < 0:
@@ -61,7 +66,7 @@ class DeepONet(nn.Module):
                 f" sensors {sensors} at least 0"
             )
         self.coord_dim, self.in_features, self.out_features = coord_dim, in_features, out_features
-        self.width, self.needs = width, Needs(sensors=sensors)
+        self.width, self.needs = width, Needs(sensors=sensors, domains=domains)
         hidden = [width] * (branch_depth - 1)
         if sensors:
             self.branch = mlp(sensors * (in_features or coord_dim), *hidden, out_features * width)
@@ -74,20 +79,24 @@ class DeepONet(nn.Module):
     def forward(self, x: Tensor, f: Tensor | None = None, context: Context | None = None) -> Tensor:
         """x (B, N, p), f (B, N, c) or None -> u (B, N, o)."""
         context = (context or Context()).normalised()
+        if self.needs.domains:
+            inputs = context.need("inputs", "DeepONet of two domains")
+            context = replace(context, mask=inputs if context.mask is None else inputs & context.mask)
         features = point_features(x, f, self.coord_dim, self.in_features)
         code = self._sensed(x, f, context) if self.needs.sensors else self._pooled(features, context)
         coefficients = self.branch(code).unflatten(1, (self.out_features, self.width))  # (B, o, w)
         return self.trunk(x) @ coefficients.transpose(1, 2) + self.bias
 
     def _sensed(self, x: Tensor, f: Tensor | None, context: Context) -> Tensor:
-        """(B, sensors · values): what all points say, in their order."""
-        padded = context.mask is not None and not bool(context.mask.all())
-        if padded or x.shape[1] != self.needs.sensors:
-            count = "cases of different sizes" if padded else f"{x.shape[1]} points"
-            raise LrsaError(
-                f"DeepONet has {self.needs.sensors} fixed sensors, and this data has {count}. Use sensors=0"
-            )
-        return (x if f is None else f).flatten(1)
+        """(B, sensors · values): what all points that count say, in their order."""
+        values, sensors = x if f is None else f, self.needs.sensors
+        real = x.new_ones(x.shape[:2], dtype=torch.bool) if context.mask is None else context.mask
+        count = set(real.sum(1).tolist())
+        if count != {sensors} or (x.shape[1] != sensors and not self.needs.domains):
+            said = "cases of different sizes" if len(count) > 1 else f"{x.shape[1]} points"
+            said = f"{min(count)} points that give inputs" if self.needs.domains else said
+            raise LrsaError(f"DeepONet has {sensors} fixed sensors, and this data has {said}. Use sensors=0")
+        return values[real].view(len(x), -1)
 
     def _pooled(self, features: Tensor, context: Context) -> Tensor:
         """(B, w): the mean over the real points."""
@@ -105,5 +114,6 @@ def _relu_layers(*widths: int) -> nn.Sequential:
 
 PRESETS: dict[str, dict[str, object]] = {
     "elasticity": {"coord_dim": 2, "in_features": 0, "out_features": 1, "sensors": 972},
+    "heat-transfer": {"coord_dim": 3, "in_features": 1, "out_features": 1, "sensors": 186, "domains": True},
 }
-"""The elasticity script of Geo-FNO."""
+"""The elasticity script of Geo-FNO, and its sizes for the inputs and outputs of Heat Transfer."""

@@ -8,10 +8,13 @@ from torch.nn.utils.parametrizations import weight_norm as normalise_weight
 from lrsa.context import Context, Needs
 from lrsa.models.attention import FFN
 from lrsa.models.baselines.fno import GridLift, index_grid, pad_grid
+from lrsa.models.baselines.projection import GridProjection
 from lrsa.models.mixers.factorised_fourier import FactorisedConvolution
 from lrsa.models.mixers.fourier import full_grid
 from lrsa.models.operator import check_points
 
+LATENT = (96, 96)
+"""The grid that any points are projected to."""
 PRESETS: dict[str, dict[str, object]] = {
     "navier-stokes": {
         "coord_dim": 2,
@@ -23,7 +26,12 @@ PRESETS: dict[str, dict[str, object]] = {
     },
     "airfoil": {"coord_dim": 2, "in_features": 0, "out_features": 1, "modes": (32, 16)},
     "pipe": {"coord_dim": 2, "in_features": 0, "out_features": 1},
+    "plasticity": {"coord_dim": 2, "in_features": 1, "out_features": 4, "modes": (32, 12)},
+    "darcy": {"coord_dim": 2, "in_features": 1, "out_features": 1},
+    "elasticity": {"coord_dim": 2, "in_features": 0, "out_features": 1, "latent_grid": LATENT, "padding": 0},
 }
+"""Elasticity as in the Neural-Solver-Library, by a projection to a grid. Plasticity was published with the
+time as a third axis; here the time of a frame is an input. Darcy is nowhere published: the defaults."""
 LINEAR_PRESETS: dict[str, dict[str, object]] = {
     "navier-stokes": {"coord_dim": 2, "in_features": 10, "out_features": 1, "width": 20},
     "plasticity": {"coord_dim": 2, "in_features": 1, "out_features": 4, "time": True},
@@ -40,7 +48,7 @@ class FFNO(nn.Module):
     A. Tran et al., Factorized Fourier Neural Operators, 2023; reference alasdairtran/fourierflow,
     modules/factorized_fno (mesh_2d: airfoil and pipe; grid_2d: Navier-Stokes). All linear layers are
     weight-normalised. The head reads the last layer's branch, not the residual sum, and has no activation.
-    Two-axis grids.
+    Two-axis grids, or any points of two coordinates by a projection to a latent grid.
 
     Args:
         coord_dim: Coordinates p per point.
@@ -55,6 +63,7 @@ class FFNO(nn.Module):
         padding: Zeros appended to each axis after the lift (0 for periodic domains).
         weight_norm: Normalise the rows of every linear layer.
         layer_norm: End every feed-forward with a LayerNorm.
+        latent_grid: Points per axis of a latent grid for data that has none; none: the grid of the data.
     """
 
     needs = Needs(grid=True)
@@ -73,8 +82,11 @@ class FFNO(nn.Module):
         padding: int = 8,
         weight_norm: bool = True,
         layer_norm: bool = False,
+        latent_grid: tuple[int, int] | None = None,
     ) -> None:
         super().__init__()
+        self.needs = Needs(grid=latent_grid is None)
+        index_grid_input = index_grid_input and latent_grid is None
         self.coord_dim, self.in_features = coord_dim, in_features
         self.index_grid_input, self.padding = index_grid_input, padding
 
@@ -94,21 +106,30 @@ class FFNO(nn.Module):
         )
         self.feed_forward = nn.ModuleList(feed_forward() for _ in range(depth))
         self.head = nn.Sequential(linear(width, HEAD_HIDDEN), linear(HEAD_HIDDEN, out_features))
+        self.projection = GridProjection(coord_dim, width, latent_grid, modes) if latent_grid else None
 
     def forward(self, x: Tensor, f: Tensor | None = None, context: Context | None = None) -> Tensor:
-        """x (B, N, p), f (B, N, c) or None -> u (B, N, o), N the points of the grid."""
-        grid = full_grid(context or Context(), "F-FNO")
+        """x (B, N, p), f (B, N, c) or None -> u (B, N, o), N the points of the grid unless it is latent."""
+        context = context or Context()
         check_points(x, f, self.coord_dim, self.in_features)
         inputs = [x] if f is None else [x, f]
+        if self.projection is not None:
+            h = self.projection.to_grid(self.lift(torch.cat(inputs, dim=-1)), x, context)
+            return self.head(self.projection.to_points(self._trunk(h), x))
+        grid = full_grid(context, "F-FNO")
         if self.index_grid_input:
             inputs.append(index_grid(grid).to(x).expand(x.shape[0], -1, -1))
-        h = self.lift(torch.cat(inputs, dim=-1)).unflatten(1, grid)
+        return self.head(self._trunk(self.lift(torch.cat(inputs, dim=-1)).unflatten(1, grid)).flatten(1, 2))
+
+    def _trunk(self, h: Tensor) -> Tensor:
+        """(B, H, W, d) -> the branch of the last layer, of the same shape."""
+        height, width = h.shape[1:3]
         h = pad(h, (0, 0, 0, self.padding, 0, self.padding))  # (B, H, W, d)
         branch = h
         for k, feed_forward in enumerate(self.feed_forward):
             branch = feed_forward(self.spectral[k % len(self.spectral)](h))
             h = h + branch
-        return self.head(branch[:, : grid[0], : grid[1]].flatten(1, 2))
+        return branch[:, :height, :width]
 
 
 class FFNOLinear(nn.Module):

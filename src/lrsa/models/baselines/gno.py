@@ -135,5 +135,8 @@ class KernelConv(nn.Module):
 
 PRESETS: dict[str, dict[str, object]] = {
     "elasticity": {"coord_dim": 2, "in_features": 0, "out_features": 1},
+    "shapenet-car": {"coord_dim": 3, "in_features": 4, "out_features": 4},
+    "airfrans": {"coord_dim": 2, "in_features": 5, "out_features": 4},
 }
-"""The elasticity script of Geo-FNO (571,617 parameters)."""
+"""The elasticity script of Geo-FNO (571,617 parameters); the industrial cases are nowhere published, and are
+given the same sizes."""

@@ -2,12 +2,19 @@
 https://github.com/yuexihang/HPM."""
 
 import torch
-from torch import Tensor
+from torch import Tensor, nn
 
 from lrsa.context import Context, Needs
 from lrsa.errors import LrsaError
-from lrsa.models.baselines.skeleton import Position, TransolverSkeleton, preset, reference_position
-from lrsa.models.mixers.eigenbasis_gated import GatedEigenbasis, GridGatedEigenbasis
+from lrsa.models.baselines.skeleton import (
+    Position,
+    TransolverSkeleton,
+    initialise,
+    preset,
+    reference_position,
+)
+from lrsa.models.domains import CrossingBlock, DomainMix, domain_of
+from lrsa.models.mixers.eigenbasis_gated import GatedEigenbasis, GridGatedEigenbasis, PlainEigenbasis
 from lrsa.models.mixers.transolver import GRID_CLAMP
 from lrsa.models.template import GlobalMix
 
@@ -21,6 +28,9 @@ class HPM(TransolverSkeleton):
     points all maps are linear. On structured grids W_f and W_x are convolutions and τ is clamped; unless
     the convolutions are 1x1, that form needs its full grid. Irregular models add a learned placeholder to
     every lifted point, structured ones only if there are no input features.
+
+    With inputs at some points and outputs at others, one block crosses: Φ are then the eigenvectors
+    themselves, of the inputs in Z and of the outputs in ΔH, and h' = ΔH without residual and MLP.
 
     Args:
         coord_dim: Coordinates p per point.
@@ -38,6 +48,8 @@ class HPM(TransolverSkeleton):
             replace the coordinates; 0 feeds the coordinates.
         eigen_positions: Eigenvectors fed to the lift as positions.
         time: Condition on the time of the sample.
+        domain_change: The block, counted from 0, that crosses from the points that give inputs to the others;
+            0: all points are one domain.
     """
 
     def __init__(
@@ -56,9 +68,15 @@ class HPM(TransolverSkeleton):
         reference: int = 0,
         eigen_positions: int = 0,
         time: bool = False,
+        domain_change: int = 0,
     ) -> None:
         if not (coordinates or eigen_positions or in_features):
             raise LrsaError("HPM has no input: no features, coordinates=false and eigen_positions=0")
+        if not 0 <= domain_change < depth or (structured and domain_change):
+            raise LrsaError(
+                f"HPM has blocks 0 to {depth - 1}, and on structured grids one domain: domain_change is"
+                f" {domain_change}"
+            )
         pointwise = not structured or kernel_size == 1
         position = reference_position(coord_dim, reference, ()) if coordinates else None
 
@@ -83,6 +101,12 @@ class HPM(TransolverSkeleton):
             # Published as 1x1 convolutions, which keep PyTorch's initialisation.
             if structured and isinstance(block.mix, GatedEigenbasis):
                 block.mix.project.reset_parameters()
+        if domain_change:
+            crossing = PlainEigenbasis(width, heads, rank).apply(initialise)
+            for k, block in enumerate(self.each_block()):
+                mix = crossing if k == domain_change else block.low_rank
+                block.mix = DomainMix(mix, domain_of(k, domain_change))
+            self.blocks[domain_change] = CrossingBlock(width, DomainMix(crossing, "inputs"), nn.LayerNorm)
 
 
 class EigenPositions(Position):
@@ -110,7 +134,11 @@ PRESETS: dict[str, dict[str, object]] = {
     "plasticity": preset(2, 1, 4, 128, 8, 128, 1, {"structured": True, "time": True}),
     "airfoil": preset(2, 0, 1, 128, 8, 128, 1, {"structured": True, "kernel_size": 1}),
     "darcy": preset(2, 1, 1, 128, 8, 128, 1, {"structured": True, "reference": 8}),
+    "pipe": preset(2, 0, 1, 128, 8, 128, 1, {"structured": True}),  # no script is released: as for Plasticity
     "irregular-darcy": preset(2, 1, 1, 128, 4, 32, 1, {"coordinates": False, "eigen_positions": 32}),
     "pipe-turbulence": preset(2, 1, 1, 128, 8, 64, 1, {"coordinates": False}),
+    "heat-transfer": preset(
+        3, 1, 1, 32, 4, 128, 1, {"heads": 1, "coordinates": False, "eigen_positions": 64, "domain_change": 1}
+    ),
     "composite": preset(3, 1, 1, 128, 4, 64, 1, {"coordinates": False}),
 }

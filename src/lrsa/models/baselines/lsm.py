@@ -11,6 +11,7 @@ from lrsa.context import Context, Needs
 from lrsa.errors import LrsaError
 from lrsa.models.attention import FFN, head_width, join_heads, split_heads
 from lrsa.models.baselines.fno import GridLift, pad_grid
+from lrsa.models.baselines.projection import GridProjection
 from lrsa.models.hidden import Declared
 from lrsa.models.mixers.fourier import full_grid
 
@@ -36,9 +37,18 @@ PRESETS: dict[str, dict[str, object]] = {
     "airfoil": {"coord_dim": 2, "in_features": 0, "out_features": 1, "width": 32},
     "pipe": {"coord_dim": 2, "in_features": 0, "out_features": 1, "width": 32},
     "darcy": {"coord_dim": 2, "in_features": 1, "out_features": 1, "width": 64},
+    "elasticity": {
+        "coord_dim": 2,
+        "in_features": 0,
+        "out_features": 1,
+        "width": 32,
+        "latent_grid": (96, 96),
+    },
 }
 SCALES = (1, 2, 4, 8, 8)
 """Channels of the five scales, in units of the width."""
+MODES = (12, 12)
+"""Frequencies of the projection to a latent grid."""
 PATCHES = 16
 """Patches per axis at the finest scale: the coarsest, 16 times smaller, is one patch."""
 
@@ -48,7 +58,8 @@ class LSM(nn.Module):
 
     H. Wu et al., Solving High-Dimensional PDEs with Latent Spectral Models, 2023; reference
     thuml/Neural-Solver-Library, models/LSM.py, two-axis grids: the lift and padding of its FNO, a U-Net of
-    five scales with max-pooling and bilinear up-sampling, head Linear-GELU-Linear.
+    five scales with max-pooling and bilinear up-sampling, head Linear-GELU-Linear. Any points of two
+    coordinates by a projection to a latent grid.
 
     Args:
         coord_dim: Coordinates p per point.
@@ -61,6 +72,7 @@ class LSM(nn.Module):
         norm: Normalisation inside the convolutions: batch, or instance (the reference's for sets in time).
         reference: Points per axis of a reference grid whose distances replace the coordinates; 0 keeps them.
         time: Condition on the time of the sample.
+        latent_grid: Points per axis of a latent grid for data that has none; none: the grid of the data.
     """
 
     matrices: ClassVar[Declared] = {"*": None}  # by AdamW: see results/optimiser-weights.md
@@ -77,9 +89,10 @@ class LSM(nn.Module):
         norm: Norm = "batch",
         reference: int = 0,
         time: bool = False,
+        latent_grid: tuple[int, int] | None = None,
     ) -> None:
         super().__init__()
-        self.needs = Needs(grid=True, time=time)
+        self.needs = Needs(grid=latent_grid is None, time=time)
         self.norm = norm
         channels = [width * scale for scale in SCALES]
         self.lift = GridLift(coord_dim, in_features, width, reference, time)
@@ -96,12 +109,21 @@ class LSM(nn.Module):
         )
         self.out = nn.Conv2d(width, width, 1)
         self.head = FFN(width, 2 * width, out_features)
+        self.projection = GridProjection(coord_dim, width, latent_grid, MODES) if latent_grid else None
 
     def forward(self, x: Tensor, f: Tensor | None = None, context: Context | None = None) -> Tensor:
-        """x (B, N, p), f (B, N, c) or None -> u (B, N, o), N the points of the grid."""
+        """x (B, N, p), f (B, N, c) or None -> u (B, N, o), N the points of the grid unless it is latent."""
         context = context or Context()
+        if self.projection is not None:
+            g = self._unet(self.projection.to_grid(self.lift(x, f, context), x, context))
+            return self.head(self.projection.to_points(g, x))
         grid = full_grid(context, "LSM")
-        h = pad_grid(self.lift(x, f, context).unflatten(1, grid)).permute(0, 3, 1, 2)  # (B, d, H, W)
+        return self.head(self._unet(self.lift(x, f, context).unflatten(1, grid)).flatten(1, 2))
+
+    def _unet(self, values: Tensor) -> Tensor:
+        """(B, H, W, d) -> (B, H, W, d)."""
+        grid = values.shape[1:3]
+        h = pad_grid(values).permute(0, 3, 1, 2)  # (B, d, H, W)
         patch = (h.shape[2] // PATCHES, h.shape[3] // PATCHES)
         self._check_norm(h.shape[0] if self.norm == "batch" else 1, patch)
         scales = [self.down[0](h)]
@@ -112,8 +134,7 @@ class LSM(nn.Module):
         for conv in self.up:
             coarse = interpolate(h, scale_factor=2, mode="bilinear", align_corners=True)
             h = conv(torch.cat([scales.pop(), coarse], dim=1))
-        h = self.out(h)[:, :, : grid[0], : grid[1]]
-        return self.head(h.flatten(2).transpose(1, 2))
+        return self.out(h)[:, :, : grid[0], : grid[1]].permute(0, 2, 3, 1)
 
     def _check_norm(self, samples: int, coarsest: tuple[int, int]) -> None:
         alone = samples * coarsest[0] * coarsest[1] == 1

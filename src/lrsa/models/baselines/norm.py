@@ -11,12 +11,14 @@ from lrsa.context import Context
 from lrsa.errors import LrsaError
 from lrsa.models.attention import FFN
 from lrsa.models.block import Block
+from lrsa.models.domains import CrossingBlock, DomainMix, domain_of
 from lrsa.models.mixers.eigenbasis import EigenbasisMix
 from lrsa.models.operator import NeuralOperator
 
 PRESETS: dict[str, dict[str, object]] = {
     "irregular-darcy": {"coord_dim": 2, "in_features": 1, "out_features": 1},
     "pipe-turbulence": {"coord_dim": 2, "in_features": 1, "out_features": 1},
+    "heat-transfer": {"coord_dim": 3, "in_features": 1, "out_features": 1, "width": 64, "domain_change": 1},
     "composite": {"coord_dim": 3, "in_features": 1, "out_features": 1, "node_index": False},
 }
 HEAD_HIDDEN = 128
@@ -31,6 +33,10 @@ class NORM(NeuralOperator):
     The reference appends the index of each node, scaled to [0, 1], as if it were a coordinate. It has no
     meaning and ties the model to the numbering of the nodes: with it, point sets cannot be streamed.
 
+    With inputs at some points and outputs at others, one layer crosses from the eigenfunctions of the inputs
+    to those of the outputs, h' = GELU(Φ_out G_k Φ_in⁺ h). The lift then has a hidden layer, and the layers
+    behind the crossing have no GELU.
+
     Args:
         coord_dim: Coordinates p per point; they are not used.
         in_features: Input features c per point, at least one.
@@ -39,6 +45,8 @@ class NORM(NeuralOperator):
         depth: Layers.
         modes: Eigenfunctions K.
         node_index: Append the scaled node index to the features, as published.
+        domain_change: The layer, counted from 0, that crosses from the points that give inputs to the others;
+            0: all points are one domain.
     """
 
     renamed: ClassVar[Mapping[str, str]] = {"lift_linear": "lift_ffn"}
@@ -52,20 +60,32 @@ class NORM(NeuralOperator):
         depth: int = 4,
         modes: int = 128,
         node_index: bool = True,
+        domain_change: int = 0,
     ) -> None:
         if in_features == 0:
             raise LrsaError(
                 "NORM maps an input function to an output function, and this data has no features. Use the"
                 ' model "hpm", which takes the coordinates too'
             )
+        if not 0 <= domain_change < depth:
+            raise LrsaError(f"NORM has layers 0 to {depth - 1}, and domain_change is {domain_change}")
+        given = in_features + node_index
+
+        def block(k: int) -> Block:
+            mix = EigenbasisMix(width, modes)
+            if not domain_change:
+                return EigenbasisBlock(width, mix, last=k == depth - 1)
+            side = DomainMix(mix, domain_of(k, domain_change))
+            if k == domain_change:
+                return CrossingBlock(width, side, nn.Identity, gelu)
+            return EigenbasisBlock(width, side, last=k > domain_change)
+
         super().__init__(
             coord_dim,
             in_features,
             out_features,
-            lift_ffn=nn.Linear(in_features + node_index, width),
-            blocks=[
-                EigenbasisBlock(width, EigenbasisMix(width, modes), last=k == depth - 1) for k in range(depth)
-            ],
+            lift_ffn=FFN(given, width, width) if domain_change else nn.Linear(given, width),
+            blocks=[block(k) for k in range(depth)],
             head=FFN(width, HEAD_HIDDEN, out_features),
         )
         self.node_index = node_index
@@ -87,7 +107,7 @@ class NORM(NeuralOperator):
 class EigenbasisBlock(Block):
     """h' = GELU(mix(h) + W h), or without GELU: no norm, no residual."""
 
-    def __init__(self, width: int, mix: EigenbasisMix, last: bool) -> None:
+    def __init__(self, width: int, mix: EigenbasisMix | DomainMix, last: bool) -> None:
         super().__init__(width, mix, nn.Linear(width, width), norm=nn.Identity)
         self.last = last
 
@@ -97,7 +117,10 @@ class EigenbasisBlock(Block):
 
 
 def scaled_index(f: Tensor, context: Context) -> Tensor:
-    """(B, N, 1) the index of each node over that of the last real one."""
+    """(B, N, 1) the index of each node over that of the last real one; of two domains, among the inputs."""
+    if context.inputs is not None:
+        number = context.inputs.cumsum(1) - 1
+        return (number / number[:, -1:].clamp(min=1)).clamp(0, 1)[..., None].to(f.dtype)
     batch, count = f.shape[:2]
     last = (
         f.new_full((batch, 1), count - 1) if context.mask is None else context.mask.sum(1, keepdim=True) - 1

@@ -67,6 +67,49 @@ class GatedEigenbasis(LowRankMix["SpectrumPartial"]):
         return self.spectrum.scatter(self.spectrum.basis(features, context), latents)
 
 
+class PlainEigenbasis(LowRankMix["SpectrumPartial"]):
+    """The same without gates, Φ = E: points tell neither frequencies nor, as outputs, anything of themselves.
+
+    Args:
+        width: Channels d.
+        heads: Heads.
+        rank: Frequencies K.
+    """
+
+    matrices: ClassVar[Declared] = {"weight": whole}
+
+    def __init__(self, width: int, heads: int, rank: int) -> None:
+        super().__init__()
+        self.heads, self.rank, self.needs = heads, rank, Needs(eigenfunctions=rank)
+        inner = head_width(width, heads)
+        self.project = nn.Linear(width, width)  # W_f
+        self.norm = nn.LayerNorm([rank, inner])
+        self.weight = nn.Parameter(torch.empty(inner, inner))
+        nn.init.kaiming_uniform_(self.weight, a=math.sqrt(5))
+        self.output = nn.Linear(width, width)
+
+    def compress(self, h: Tensor, x: Tensor, context: Context) -> Tensor:
+        """(B, N, d) points -> (B, K, d) coefficients."""
+        return self.partial(h, x, context).finish()
+
+    def partial(self, h: Tensor, x: Tensor, context: Context) -> "SpectrumPartial":
+        """The coefficients of some of the points."""
+        values, measure = self.project(h), context.measure()
+        if measure is not None:
+            values = values * measure.to(values.dtype)[:, :, None]
+        basis = unit_rows(context, self.rank, values.dtype)[:, None]
+        return SpectrumPartial(at_least_float32(basis.transpose(-1, -2) @ split_heads(values, self.heads)))
+
+    def process(self, latents: Tensor) -> Tensor:
+        """(B, K, d) -> (B, K, d)."""
+        return join_heads(self.norm(split_heads(latents.to(self.weight.dtype), self.heads)) @ self.weight)
+
+    def reconstruct(self, h: Tensor, x: Tensor, context: Context, latents: Tensor) -> Tensor:
+        """(B, K, d) coefficients -> (B, N, d)."""
+        basis = unit_rows(context, self.rank, latents.dtype)[:, None]
+        return self.output(join_heads(basis @ split_heads(latents, self.heads)).to(h.dtype))
+
+
 class GridGatedEigenbasis(GlobalMix):
     """Gated eigenbasis on a structured grid: convolutions for W_f and W_x, τ clamped to [0.1, 5].
 
@@ -110,17 +153,8 @@ class GatedSpectrum(nn.Module):
 
     def basis(self, features: Tensor, context: Context) -> Tensor:
         """Φ of every head, (B, h, N, K)."""
-        eigenvectors = context.need("basis", "the gated eigenbasis")
-        if eigenvectors.shape[-1] < self.rank:
-            raise LrsaError(
-                f"the model has {self.rank} frequencies, but the data only {eigenvectors.shape[-1]}"
-                " eigenvectors. Compute more of them, or lower rank"
-            )
         gates = self.gates(features)
-        eigenvectors = normalize(eigenvectors[..., : self.rank].to(gates.dtype), dim=-1)
-        if context.mask is not None:
-            eigenvectors = eigenvectors.masked_fill(~context.mask[..., None], 0)  # whatever the padding holds
-        return gates * eigenvectors[:, None]
+        return gates * unit_rows(context, self.rank, gates.dtype)[:, None]
 
     def gather(self, basis: Tensor, values: Tensor, measure: Tensor | None) -> "SpectrumPartial":
         """Φᵀ values over the points given."""
@@ -138,6 +172,20 @@ class GatedSpectrum(nn.Module):
     def scatter(self, basis: Tensor, latents: Tensor) -> Tensor:
         """Φ (B, h, N, K), coefficients (B, K, d) -> (B, N, d)."""
         return self.output(join_heads(basis @ split_heads(latents.to(basis.dtype), self.heads)))
+
+
+def unit_rows(context: Context, rank: int, dtype: torch.dtype) -> Tensor:
+    """E (B, N, K): the first eigenvectors, each point's row of norm 1."""
+    eigenvectors = context.need("basis", "the gated eigenbasis")
+    if eigenvectors.shape[-1] < rank:
+        raise LrsaError(
+            f"the model has {rank} frequencies, but the data only {eigenvectors.shape[-1]}"
+            " eigenvectors. Compute more of them, or lower rank"
+        )
+    eigenvectors = normalize(eigenvectors[..., :rank].to(dtype), dim=-1)
+    if context.mask is not None:
+        eigenvectors = eigenvectors.masked_fill(~context.mask[..., None], 0)  # whatever the padding holds
+    return eigenvectors
 
 
 @dataclass(frozen=True)

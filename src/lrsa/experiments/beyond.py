@@ -1,0 +1,164 @@
+"""What the paper does not have: equal time, quadrature weights, local mixing, our recipe beside the"
+" printed one."""
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+from matplotlib.figure import Figure
+
+from lrsa.experiments.cells import Job, recorded
+from lrsa.experiments.experiment import Experiment, Task
+from lrsa.experiments.page import Page, Plot, Section
+from lrsa.experiments.plots import marks, panels
+from lrsa.experiments.study import Study, Work
+from lrsa.experiments.table import Column, Row, Table
+from lrsa.experiments.table_standard import GRIDS, LOCAL, POINTWISE, STANDARD, both_recipes
+
+TIMED = ("elasticity", "darcy")
+"""The problems of the comparison at equal time: without a grid, and with one."""
+RIVALS = {
+    "Transolver": Row("Transolver", "transolver"),
+    "LinearNO": Row("LinearNO", "linear-no"),
+    "F-FNO": Row("F-FNO", "f-fno", on=frozenset({"darcy"})),
+    "Geo-FNO": Row("Geo-FNO", "geo-fno", on=frozenset({"elasticity"})),
+}
+
+
+@dataclass(frozen=True)
+class EqualTime(Table):
+    """Every model gets the epochs that take as long as LRSA's training, by the measured ratio of steps."""
+
+    def jobs(self, work: Work, row: Row, column: Column) -> list[Job]:
+        plain = super().jobs(work, row, column)
+        if column.key != "time" or row.model == "lrsa":
+            return plain
+        made = []
+        for job in plain:
+            cell = recorded(job, work.cells)
+            if cell is not None and cell.ratio:
+                epochs = max(1, round(cell.configuration["train"]["epochs"] / cell.ratio))
+                made.append(replace(job, train={**job.train, "epochs": epochs}))
+        return made
+
+
+def _timed(study: Study) -> list[Column]:
+    pairs = [(name, key) for name in TIMED for key in ("epochs", "time")]
+    return [Column(f"{STANDARD[name]}, equal {key}", name, key) for name, key in pairs]
+
+
+def _weighted(study: Study) -> list[Column]:
+    return [Column("Irregular Darcy", "irregular-darcy"), Column("Elasticity", "elasticity")]
+
+
+def _grids(study: Study) -> list[Column]:
+    return [Column(label, name) for name, label in STANDARD.items() if name in GRIDS]
+
+
+def _every(study: Study) -> list[Column]:
+    return [Column(label, name) for name, label in STANDARD.items()]
+
+
+def _recipes(work: Work) -> list[Row]:
+    other = [row for row in both_recipes(work) if "local" not in row.label]
+    return [POINTWISE, other[0], Row("Transolver", "transolver"), other[1]]
+
+
+EQUAL_TIME = EqualTime(
+    "equal-time", "Error at equal training time", "", lambda work: [Row("LRSA"), *RIVALS.values()], _timed
+)
+WEIGHTS = Table(
+    "weights",
+    "Quadrature weights",
+    "",
+    lambda work: [
+        Row("LRSA without weights", train={"weights": False}),
+        Row("LRSA with weights", train={"weights": True}),
+    ],
+    _weighted,
+)
+MIXING = Table("local", "Local mixing", "", lambda work: [POINTWISE, LOCAL], _grids)
+RECIPES = Table("recipes", "Our recipe and the paper's", "", _recipes, _every)
+ABOUT = {
+    "equal-time": "A model whose step is cheap may make more of them. Every rival gets as many epochs as"
+    " LRSA's training time allows, by the ratio of steps that was measured on this machine.",
+    "weights": "Every point counts with the measure of the domain that it stands for, inside the"
+    " compression. Training and test meshes are of one kind here; on meshes refined otherwise than those of"
+    " the training the difference is larger (quadrature-weights.md beside this folder).",
+    "local": "A depthwise 3 x 3 convolution in every block, on grids; the operator then holds for its"
+    " resolution.",
+    "recipes": "AdamW under OneCycle as printed, beside Muon on the hidden matrices; all else is equal.",
+}
+
+
+class Beyond(Experiment):
+    """Four small tables, made of cells that other tables have for the most part."""
+
+    name = "beyond"
+    about = "what the paper does not have: equal time, quadrature weights, local mixing, our recipe"
+    tables: Sequence[Table] = (RECIPES, MIXING, WEIGHTS, EQUAL_TIME)
+
+    def tasks(self, work: Work) -> list[Task]:
+        return [task for table in self.tables for task in table.tasks(work)]
+
+    def page(self, work: Work) -> Page:
+        study = work.study
+        sections = []
+        for table in self.tables:
+            figure = _draw(table, work)
+            plots = [Plot(table.name, table.title, "", figure)] if figure else []
+            said = [ABOUT[table.name], *_gains(table, work)]
+            sections.append(Section(table.title, said, [table.grid(work)], plots))
+        return Page(
+            self.name,
+            "Beyond the paper",
+            "What the paper does not ask: is it the block or the recipe, does a little local mixing help,"
+            " do points count by their measure, and who is ahead at equal training time.",
+            study.command(self.name),
+            study.named(self.name),
+            f"{study.scale} scale · {study.source} data · recipe: {study.settled}",
+            sections,
+            {table.name: table.numbers(work) for table in self.tables},
+        )
+
+
+def _pairs(table: Table, work: Work) -> list[tuple[Row, Row]]:
+    """(without, with) what the table is about."""
+    rows = list(table.rows(work))
+    if table is RECIPES:
+        ours = work.study.settled == "ours"
+        return [
+            (rows[1], rows[0]) if ours else (rows[0], rows[1]),
+            (rows[3], rows[2]) if ours else (rows[2], rows[3]),
+        ]
+    return [(rows[0], rows[1])] if table in (MIXING, WEIGHTS) else []
+
+
+def _gains(table: Table, work: Work) -> list[str]:
+    """By how much the second of a pair is better, over the problems that have both."""
+    said = []
+    for before, after in _pairs(table, work):
+        ratios = [
+            b[0] / a[0]
+            for column in table.columns(work.study)
+            if (a := table.values(work, before, column)) and (b := table.values(work, after, column))
+        ]
+        if ratios:
+            mean = math.exp(sum(map(math.log, ratios)) / len(ratios))
+            said.append(
+                f"{after.label} has {mean:.2f} times the error of {before.label} (geometric mean over"
+                f" {len(ratios)} problem{'s' if len(ratios) > 1 else ''})."
+            )
+    return said
+
+
+def _draw(table: Table, work: Work) -> Figure | None:
+    shown = [c for c in table.columns(work.study) if any(table.values(work, r, c) for r in table.rows(work))]
+    rows = [r for r in table.rows(work) if any(table.values(work, r, c) for c in shown)]
+    if len(rows) < 2:
+        return None
+    figure, (ax,) = panels(1, 4.0 + 1.3 * len(shown), 3.0)
+    series = {r.label: [(table.values(work, r, c) or [math.nan])[0] for c in shown] for r in rows}
+    marks(ax, [c.label.replace(", ", ",\n") for c in shown], series)
+    ax.legend(loc="upper left", bbox_to_anchor=(1.0, 1.0))
+    return figure

@@ -1,0 +1,130 @@
+"""Running experiments: the trainings that are not recorded yet, then the pages of what is."""
+
+from collections.abc import Sequence
+from pathlib import Path
+
+import torch
+
+from lrsa.console import console
+from lrsa.errors import LrsaError, nearest
+from lrsa.experiments.cells import complete, finish
+from lrsa.experiments.estimate import estimate
+from lrsa.experiments.experiment import Experiment, Task, cell_of, page_of
+from lrsa.experiments.page import write_page
+from lrsa.experiments.study import Work
+from lrsa.files import Busy
+from lrsa.problems.catalogue import get
+from lrsa.training.budget import duration
+from lrsa.training.configure import data_for_scale
+
+
+def run(experiments: Sequence[Experiment], work: Work, only: str = "", train: bool = True) -> list[Path]:
+    """Train what is not recorded yet, measure, and write the pages; their paths.
+
+    Stopped, it goes on where it was; several processes of the same command share the trainings.
+
+    Args:
+        experiments: In the order in which their trainings are done.
+        work: The study and its folders.
+        only: ROW:PROBLEM, either of them empty for all, several separated by commas.
+        train: Whether anything is trained or measured at all.
+    """
+    torch.set_num_threads(work.threads)
+    if train:
+        done: set[str] = set()
+        # Some trainings are known only when others are done.
+        while tasks := [task for task in pending(experiments, work, only) if task.job.key not in done]:
+            _train(experiments, _with_data(tasks, work), work, only)
+            done |= {task.job.key for task in tasks}
+        for experiment in experiments:
+            if not only:
+                experiment.measure(work)
+    return [write_page(work.out, page_of(experiment, work)) for experiment in experiments]
+
+
+def pending(experiments: Sequence[Experiment], work: Work, only: str = "") -> list[Task]:
+    """The trainings that are chosen and not recorded, each once; of the same one, all that is asked."""
+    found: dict[str, Task] = {}
+    for experiment in experiments:
+        for task in chosen(experiment, work, only, strict=len(experiments) == 1):
+            earlier = found.get(task.job.key)
+            strides = (*earlier.strides, *task.strides) if earlier else task.strides
+            metrics = task.metrics or (earlier is not None and earlier.metrics)
+            found[task.job.key] = Task(task.row, task.job, strides, metrics)
+    return [t for t in found.values() if not complete(cell_of(work, t), t.strides, t.metrics)]
+
+
+def chosen(experiment: Experiment, work: Work, only: str, strict: bool = True) -> list[Task]:
+    """The tasks of ROW:PROBLEM; an experiment may know more rows by name. Strict: there must be some."""
+    every = experiment.tasks(work)
+    if not only:
+        return every
+    found: list[Task] = []
+    for row, problem in _pairs(only):
+        if problem:
+            get(problem)
+        here: list[Task] = []
+        for name in [problem] if problem else dict.fromkeys(task.problem for task in every):
+            some = [task for task in every if task.problem == name and row in ("", task.row)]
+            extra = experiment.extra(work, row, name) if row and not some else None
+            here += [extra] if extra else some
+        if strict and not here:
+            raise LrsaError(_refusal(experiment, row, problem, every))
+        found += here
+    return found
+
+
+def _pairs(only: str) -> list[tuple[str, str]]:
+    """(row, problem) of every word; names of rows may have commas."""
+    pairs, begun = [], ""
+    for part in only.split(","):
+        begun = f"{begun},{part}" if begun else part
+        row, colon, problem = begun.rpartition(":")
+        if colon:
+            pairs.append((row.strip(), problem.strip()))
+            begun = ""
+    if begun:
+        raise LrsaError(f'--only takes ROW:BENCHMARK, such as LRSA:darcy or :darcy, not "{begun}"')
+    return pairs
+
+
+def _refusal(experiment: Experiment, row: str, problem: str, every: Sequence[Task]) -> str:
+    rows, problems = list(dict.fromkeys(t.row for t in every)), list(dict.fromkeys(t.problem for t in every))
+    for given, known in ((row, rows), (problem, problems)):
+        if given and given not in known:
+            there = f" There are: {', '.join(known)}"
+            return f'{experiment.name} has no "{given}".{nearest(given, known)}{there}'
+    return f"the paper leaves {row} on {problem} empty, and so does {experiment.name}"
+
+
+def _with_data(tasks: Sequence[Task], work: Work) -> list[Task]:
+    """The trainings whose data is there or can be made; where one cannot, the others go on."""
+    problems, missing = dict.fromkeys(task.problem for task in tasks), set()
+    for name in problems:
+        try:
+            data_for_scale(get(name), get(name).scale(work.study.scale), work.study.source)
+        except Busy:
+            raise
+        except LrsaError as error:
+            missing.add(name)
+            if len(missing) == len(problems):
+                raise
+            console.print(f"{name} is left out: {error}")
+    return [task for task in tasks if task.problem not in missing]
+
+
+def _train(experiments: Sequence[Experiment], tasks: Sequence[Task], work: Work, only: str) -> None:
+    every = {task.job.key for one in experiments for task in chosen(one, work, only, strict=False)}
+    seconds = estimate([task.job for task in tasks], work.cells, work.runs)
+    console.print(
+        f"{len(tasks)} of {len(every)} trainings are not recorded yet: about {duration(seconds)},"
+        " and evaluating them comes on top. Stopped, this goes on where it was"
+    )
+    for number, task in enumerate(tasks, 1):
+        console.print(f"{number}/{len(tasks)}: {task.row} on {task.problem}")
+        done = finish(task.job, work.cells, work.runs, work.threads, task.strides, task.metrics, work.device)
+        if done is None:
+            console.print("another process is at it")
+        for experiment in experiments:
+            if any(task.job.key == other.job.key for other in experiment.tasks(work)):
+                write_page(work.out, page_of(experiment, work))

@@ -1,0 +1,90 @@
+"""A pool for calls that do not depend on each other: processes of this machine, or a Dask cluster.
+
+On a cluster a call travels to a worker and its result comes back: workers need this package, and no disk in
+common with this machine. A call whose worker dies is done again by another.
+"""
+
+import os
+import threading
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import ProcessPoolExecutor, as_completed
+from concurrent.futures.process import BrokenProcessPool
+from multiprocessing import get_context, parent_process
+from typing import Any, TypeVar
+
+from lrsa.errors import LrsaError
+
+PATIENCE = 20
+"""Seconds to find the scheduler of a cluster."""
+T = TypeVar("T")
+
+
+def results(
+    calls: Sequence[Callable[[], T]], workers: int | None = None, cluster: str | None = None
+) -> Iterator[tuple[int, T]]:
+    """(index of the call, its result), as they come, of so many local processes or of the cluster there."""
+    return (
+        _of_processes(calls, workers or os.cpu_count() or 1)
+        if cluster is None
+        else _of_cluster(calls, cluster)
+    )
+
+
+def _of_processes(calls: Sequence[Callable[[], T]], workers: int) -> Iterator[tuple[int, T]]:
+    pool = ProcessPoolExecutor(workers, get_context("spawn"), _end_with_parent)
+    try:
+        futures = {pool.submit(call): i for i, call in enumerate(calls)}
+        for future in as_completed(futures):
+            yield futures[future], future.result()
+    except BrokenProcessPool as error:
+        raise LrsaError(
+            "a worker process died (out of memory?). Run the command again: it goes on where it stopped"
+        ) from error
+    finally:
+        pool.shutdown(cancel_futures=True)
+
+
+def _of_cluster(calls: Sequence[Callable[[], T]], address: str) -> Iterator[tuple[int, T]]:
+    try:
+        from dask.distributed import Client, KilledWorker
+        from dask.distributed import as_completed as as_they_come
+    except ImportError:
+        raise LrsaError('--cluster needs Dask: pip install "lrsa[cluster]"') from None
+    client = _client(Client, address)
+    try:
+        # Not pure: two calls that look alike are two calls.
+        futures = {client.submit(_call, call, pure=False): i for i, call in enumerate(calls)}
+        for future in as_they_come(list(futures), loop=client.loop):
+            yield futures[future], future.result()
+    except KilledWorker as error:
+        raise LrsaError(
+            f"workers of the cluster {address} died of one call again and again (out of memory?)."
+            " Run the command again: it goes on where it stopped"
+        ) from error
+    finally:
+        client.close()
+
+
+def _client(client: Any, address: str) -> Any:
+    try:
+        return client(address, timeout=PATIENCE, set_as_default=False)
+    except (OSError, ValueError, TimeoutError) as error:
+        raise LrsaError(
+            f"no Dask scheduler answers at {address}. Start one with `dask scheduler`, and give its address"
+        ) from error
+
+
+def _call(call: Callable[[], T]) -> T:
+    return call()
+
+
+def _end_with_parent() -> None:
+    """A worker whose parent was killed would wait for its next call forever."""
+    parent = parent_process()
+    assert parent is not None
+
+    def watch() -> None:
+        parent.join()
+        os._exit(1)
+
+    threading.Thread(target=watch, daemon=True).start()

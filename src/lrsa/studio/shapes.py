@@ -1,0 +1,206 @@
+"""The mesh of a case as VTK's, and what of it is drawn: warped, cut, thresholded, its surface."""
+
+from dataclasses import dataclass, field, replace
+from functools import cached_property
+from itertools import product
+from typing import Any
+
+import numpy as np
+
+from lrsa.geometry.cells import dimensions
+from lrsa.pointset import PointSet
+from lrsa.report.triangles import seen_axes
+
+VALUE = "value"
+"""What the drawn array is called."""
+FAR = 8
+"""A body in a plane is looked at from nearby where the domain is so many times as large."""
+CUBE = ((0, 0, 0), (1, 0, 0), (1, 1, 0), (0, 1, 0), (0, 0, 1), (1, 0, 1), (1, 1, 1), (0, 1, 1))
+"""Corners of a hexahedron in VTK's order; the first four, or two, of them are those of a cell below."""
+
+
+@dataclass(frozen=True)
+class Clip:
+    """Half of a mesh: what lies below a place along an axis, or above it."""
+
+    axis: int
+    place: float
+    above: bool = False
+
+
+@dataclass(frozen=True)
+class Look:
+    """What is done to a mesh before it is drawn."""
+
+    clips: tuple[Clip, ...] = ()
+    threshold: tuple[float, float] | None = None
+    """Only cells with values between these."""
+    body: bool = False
+    """Of volumes, only the faces of the body."""
+
+    def and_clip(self, clip: Clip) -> "Look":
+        return replace(self, clips=(*self.clips, clip))
+
+
+@dataclass(frozen=True)
+class Shape:
+    """The geometry of a case."""
+
+    case: PointSet
+    _cut: dict[Any, tuple[Any, np.ndarray]] = field(default_factory=dict)
+
+    @property
+    def axes(self) -> np.ndarray:
+        """Those along which the points extend."""
+        return seen_axes(self.case.x)
+
+    @property
+    def flat(self) -> bool:
+        """Whether it is seen as a picture, not as a body."""
+        return len(self.axes) < 3
+
+    @cached_property
+    def points(self) -> np.ndarray:
+        """(N, 3) float32; a plane lies in x and y, whichever its axes were."""
+        return placed(self.case.x, self.axes)
+
+    @cached_property
+    def mesh(self) -> Any:
+        """The cells between the points, where there are some, else the points by themselves."""
+        import pyvista
+
+        cells, types = cells_of(self.case)
+        counted = np.column_stack([(cells >= 0).sum(1), cells])
+        return pyvista.UnstructuredGrid(counted[counted >= 0], types, self.points)
+
+    @property
+    def has_cells(self) -> bool:
+        return self.mesh.GetCellType(0) != 1
+
+    @property
+    def volume(self) -> bool:
+        return bool(dimensions(self.mesh.celltypes).max(initial=0) == 3)
+
+    @property
+    def has_body(self) -> bool:
+        """Whether faces of a body can be told from those of the domain around it."""
+        return self.volume and self.case.surface is not None and bool(self.case.surface.any())
+
+    def bounds(self) -> np.ndarray:
+        """(3, 2) of what is worth looking at: a body that is a speck in its domain, and what is around it."""
+        whole = np.stack([self.points.min(0), self.points.max(0)], axis=1).astype(float)
+        if not self.flat or self.case.surface is None or not self.case.surface.any():
+            return whole
+        body = self.points[self.case.surface]
+        size = float(np.ptp(body, axis=0).max())
+        if not 0 < size < np.ptp(whole, axis=1).max() / FAR:
+            return whole
+        middle = (body.min(0) + body.max(0)) / 2
+        return np.stack([middle - 1.5 * size, middle + 1.5 * size], axis=1)
+
+    def drawn(self, values: np.ndarray, look: Look, points: np.ndarray | None = None) -> Any:
+        """The surface to draw, with values (N,) on it; unknown ones are NaN and not drawn.
+
+        `points` (N, 3) are other places of the points.
+        """
+        plain = not look.clips and look.threshold is None and np.isfinite(values).all()
+        if plain and points is None:
+            surface, index = self._surface(look.body)
+        else:
+            surface, index = self._made(values, look, points)
+        made = surface.copy(deep=False)  # arrays that the browser has already are not sent again
+        if index is not None:
+            made.point_data[VALUE] = np.ascontiguousarray(values[index], np.float32)
+        if made.n_points:
+            made.set_active_scalars(VALUE)
+        return made
+
+    def _surface(self, body: bool) -> tuple[Any, np.ndarray]:
+        """That of the whole mesh, and which of the points are on it."""
+        if body not in self._cut:
+            surface = self._faces(self.mesh, body)
+            index = np.asarray(surface.point_data["vtkOriginalPointIds"])
+            surface.clear_data()
+            self._cut[body] = surface, index
+        return self._cut[body]
+
+    def _made(self, values: np.ndarray, look: Look, points: np.ndarray | None) -> tuple[Any, None]:
+        grid = self.mesh.copy(deep=False)
+        if points is not None:
+            grid.points = points
+        grid.point_data[VALUE] = values.astype(np.float32)
+        low, high = look.threshold or (-np.inf, np.inf)
+        if look.threshold is not None or not np.isfinite(values).all():
+            largest = float(np.finfo(np.float32).max)
+            within = (max(low, -largest), min(high, largest))
+            grid = grid.threshold(within, scalars=VALUE, all_scalars=True)
+        for clip in look.clips:
+            if grid.n_points:
+                normal, origin = np.eye(3)[clip.axis], np.eye(3)[clip.axis] * clip.place
+                grid = grid.clip(normal, origin=origin, invert=not clip.above)
+        return self._faces(grid, look.body), None
+
+    def _faces(self, grid: Any, body: bool) -> Any:
+        if body and self.has_body:
+            grid = grid.copy(deep=False)
+            inside = np.zeros(len(self.case), bool) if self.case.surface is None else self.case.surface
+            if grid.n_points == len(inside):
+                grid.point_data["body"] = inside.astype(np.uint8)
+                surface = _outside(grid)
+                kept = surface.extract_points(surface.point_data["body"] == 1, adjacent_cells=False)
+                return _outside(kept) if kept.n_cells else surface
+        return _outside(grid)
+
+
+def placed(x: np.ndarray, axes: np.ndarray) -> np.ndarray:
+    """(N, p) coordinates as (N, 3) float32."""
+    columns = x if x.shape[1] == 3 and len(axes) == 3 else x[:, axes[:3]]
+    return np.pad(columns.astype(np.float32), ((0, 0), (0, 3 - columns.shape[1])))
+
+
+def cells_of(case: PointSet) -> tuple[np.ndarray, np.ndarray]:
+    """(C, k) connectivity and (C,) types: those of the case, those of its grid, or its points one by one."""
+    if case.cells is not None and case.cell_types is not None:
+        known = dimensions(case.cell_types) > 0
+        if known.any():
+            return case.cells[known], case.cell_types[known]
+    if case.grid is not None and 1 <= len(case.grid) <= 3 and min(case.grid) > 1:
+        return _grid_cells(case.grid)
+    return np.arange(len(case))[:, None], np.ones(len(case), np.uint8)
+
+
+def _grid_cells(grid: tuple[int, ...]) -> tuple[np.ndarray, np.ndarray]:
+    """Lines, quadrilaterals or hexahedra between the points of a grid."""
+    index, axes = np.arange(np.prod(grid)).reshape(grid), len(grid)
+    corners = [
+        index[tuple(slice(corner[a], size - 1 + corner[a]) for a, size in enumerate(grid))].ravel()
+        for corner in CUBE[: 2**axes]
+    ]
+    cells = np.stack(corners, axis=1)
+    return cells, np.full(len(cells), {1: 3, 2: 9, 3: 12}[axes], np.uint8)
+
+
+def _outside(grid: Any) -> Any:
+    return grid.extract_surface(pass_pointid=True, pass_cellid=False, algorithm="dataset_surface")
+
+
+def vector_groups(names: tuple[str, ...], axes: int) -> dict[str, tuple[int, ...]]:
+    """Fields that are the components of a vector, by its name: U_x and U_y, u and v, d0 and d1."""
+    found: dict[str, tuple[int, ...]] = {}
+    for i in range(len(names) - axes + 1):
+        channels = tuple(range(i, i + axes))
+        name = _vector_of(names[i : i + axes])
+        if name is not None:
+            found[name] = channels
+    return found
+
+
+def _vector_of(names: tuple[str, ...]) -> str | None:
+    """What a vector of components of these names is called."""
+    if names == tuple("uvw"[: len(names)]):
+        return "".join(names)
+    for mark, letters in product(("_", ":", ""), ("xyz", "XYZ", "012", "123")):
+        stem = names[0].removesuffix(mark + letters[0])
+        if stem and names == tuple(f"{stem}{mark}{end}" for end in letters[: len(names)]):
+            return stem
+    return None

@@ -1,0 +1,101 @@
+"""From the configuration of a run to its surrogate and its trainer."""
+
+import sys
+from pathlib import Path
+
+import torch
+from torch import nn
+
+from lrsa.context import needs_of
+from lrsa.data.normalise import Normaliser
+from lrsa.data.prepare import Collator
+from lrsa.data.store import Selection
+from lrsa.errors import LrsaError
+from lrsa.models.create import create_model
+from lrsa.models.pod import FittedModel
+from lrsa.objectives.protocols import protocol
+from lrsa.parallel.ranks import Ranks
+from lrsa.streaming.stream import check_streams
+from lrsa.surrogate.surrogate import Surrogate, load
+from lrsa.training.config import RunConfig
+from lrsa.training.fitted import check_fit
+from lrsa.training.loop import Trainer
+from lrsa.training.repeated_layers import compile_blocks, recompute_blocks, repeated
+from lrsa.training.survey import normaliser_of, split_cases
+
+
+def trainer_of(
+    run: Path, config: RunConfig, normaliser: Normaliser | None = None, ranks: Ranks | None = None
+) -> Trainer:
+    """The trainer of a run, before its first step; of one process of several, where there are ranks."""
+    surrogate = surrogate_of(config, normaliser or normaliser_of(run, config))
+    if config.train.recompute and config.train.kernels:
+        surrogate.chunk = sys.maxsize  # one chunk: of a walk by chunks the input of each block is kept
+    elif config.train.recompute:
+        recompute_blocks(surrogate.model)
+    if config.train.compile:
+        compile_blocks(surrogate.model)
+    training, validation = split_cases(config)
+    if ranks is not None and ranks.shared is not None:
+        check_shared(surrogate.model, config)
+    return Trainer(
+        run,
+        config.train,
+        surrogate,
+        protocol(config.schema.protocol),
+        training,
+        validation,
+        Collator.of(surrogate.model, config.train.weights, surrogate.normaliser),
+        config.device,
+        ranks,
+    )
+
+
+def surrogate_of(config: RunConfig, normaliser: Normaliser) -> Surrogate:
+    """The surrogate of a run before training."""
+    torch.manual_seed(config.train.seed)
+    training, _ = split_cases(config)
+    model = create_model(config.model, **config.options)
+    surrogate = Surrogate(model, normaliser, config.schema, config.weighted, config.train.precision)
+    surrogate.chunk, surrogate.kernels = config.train.chunk, bool(config.train.kernels)
+    _check_data(surrogate.model, config, training)
+    if config.init is not None:
+        earlier = load(config.init).state_dict()
+        try:
+            surrogate.load_state_dict(earlier)
+        except RuntimeError as error:
+            raise LrsaError(f"the weights of {config.init} are of another model or other data") from error
+    return surrogate
+
+
+def _check_data(model: nn.Module, config: RunConfig, cases: Selection) -> None:
+    """Refuse a model that needs what the data does not have, or that cannot do what is asked of it."""
+    if isinstance(model, FittedModel):
+        check_fit(config, cases)
+    case, needs = cases[0], needs_of(model)
+    if needs.grid and (case.grid is None or len(case.grid) != 2):
+        form = next((name for name in ("local", "structured") if config.options.get(name)), None)
+        cure = f"--model.{form} {'pointwise' if form == 'local' else 'False'}" if form else "--model lrsa"
+        what = "no structured grid" if case.grid is None else f"a grid of {len(case.grid)} axes"
+        who = f'the model "{config.model}" needs a structured grid of two axes'
+        raise LrsaError(f"{who}, and {config.schema.name} has {what}. Use {cure}")
+    if needs.time and config.schema.protocol != "time-conditioned":
+        who = f'the model "{config.model}" needs a time'
+        raise LrsaError(f"{who}, and {config.schema.name} has none. Use --model.time False")
+    if config.train.points is not None and (needs.grid or needs.geometry or needs.sensors or needs.domains):
+        raise LrsaError(f'"{config.model}" needs all points of a case. Use --train.points None')
+    for name in ("recompute", "compile"):
+        if getattr(config.train, name) and config.train.chunk is not None:
+            raise LrsaError(f"--train.{name} does nothing in chunks of points. Leave it or --train.chunk out")
+        if getattr(config.train, name) and not repeated(model):
+            raise LrsaError(f'"{config.model}" has no repeated layers for --train.{name}. Leave it out')
+
+
+def check_shared(model: nn.Module, config: RunConfig) -> None:
+    """Refuse what needs all points of a case in one process."""
+    if config.train.gradient_weight:
+        raise LrsaError("the gradient term needs the whole grid. Set --train.gradient-weight 0")
+    try:
+        check_streams(model)
+    except LrsaError as error:
+        raise LrsaError(f'the points of a case cannot be shared with "{config.model}": {error}') from error

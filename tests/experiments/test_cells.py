@@ -1,0 +1,92 @@
+"""Records of trainings: what was recorded stays valid, and holds what later tables ask."""
+
+import json
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+from made_cells import made, record, work_in
+
+from lrsa.experiments.cells import at_stride, complete, finish, recorded
+from lrsa.experiments.study import Study
+from lrsa.problems.catalogue import CATALOGUE
+from lrsa.problems.problem import Scale
+from lrsa.training.config import RunConfig
+
+pytest_plugins = ["small_runs", "small_catalogue"]
+KEPT = Path(__file__).parent / "cells"
+AS_RECORDED = Scale(
+    "as it was",
+    500,
+    100,
+    "fast",
+    {"generated": 1, "official": 4},
+    model={"width": 64, "depth": 4, "heads": 4, "rank": 32, "ffn_hidden": 128, "local": "depthwise"},
+    train={
+        "batch_size": 4,
+        "max_lr": 2e-3,
+        "validation": 0.0,
+        "epochs": 16,
+        "gradient_weight": 0.1,
+        "symmetry": "square",
+    },
+)
+
+
+def test_what_was_recorded_before_cells_had_metrics_is_still_found(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Options of models and trainings that came later have their defaults, and change no key."""
+    monkeypatch.setitem(CATALOGUE, "darcy", replace(CATALOGUE["darcy"], scales={"demo": AS_RECORDED}))
+    job = Study("demo").job("lrsa", "darcy")
+    assert job.key == "darcy-lrsa-aa01b64e05b2"
+    cell = recorded(job, KEPT)
+    assert cell is not None
+    assert cell.relative_l2 == 0.020074629391976642
+    assert cell.metrics is None
+    local = replace(job, options={"local": "depthwise"})
+    assert local.key == job.key
+    assert recorded(local, KEPT) == cell
+    assert recorded(replace(job, samples=500), KEPT) == cell
+    assert recorded(replace(job, samples=499), KEPT) is None
+
+
+def test_a_record_is_complete_when_it_has_what_is_asked(tmp_path: Path) -> None:
+    job = Study("demo").job("lrsa", "airfoil")
+    old = made(job, 0.1, metrics=None)
+    assert complete(old)
+    assert not complete(None)
+    assert not complete(old, metrics=True)
+    assert complete(made(job, 0.1), metrics=True)
+    assert not complete(made(job, 0.1), strides=[(2, 1)])
+    assert complete(made(job, 0.1, metrics={at_stride((2, 1)): 0.2}), strides=[(2, 1)])
+    assert complete(made(job, 0.1, metrics=None, reason="it diverged"), strides=[2], metrics=True)
+
+
+@pytest.mark.usefixtures("tiny")
+def test_fewer_training_cases_are_another_cell_and_another_training(home: Path) -> None:
+    work = work_in(home)
+    job = replace(Study("demo").job("deeponet", "darcy"), samples=2)
+    assert finish(job, work.cells, work.runs, 1) is not None
+    assert RunConfig.load(work.runs / job.key).data.samples == 2
+    assert "--samples 2" in job.typed()
+    assert recorded(replace(job, samples=None), work.cells) is None
+
+
+@pytest.mark.usefixtures("tiny")
+def test_an_older_record_is_evaluated_again_where_more_is_asked(
+    home: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    work, job = work_in(home), Study("demo").job("lrsa", "darcy")
+    first = finish(job, work.cells, work.runs, 1)
+    assert first is not None
+    record(work, job, replace(first, metrics=None))
+    assert finish(job, work.cells, work.runs, 1) == replace(first, metrics=None)
+    again = finish(job, work.cells, work.runs, 1, strides=[(2, 1), 2])
+    assert again is not None
+    assert again.metrics is not None
+    errors = [again.metrics[at_stride(stride)] for stride in (1, (2, 1), 2)]
+    assert errors[0] == first.relative_l2
+    assert len(set(errors)) == 3
+    kept = json.loads((work.cells / f"{job.key}.json").read_text())
+    assert kept["metrics"] == again.metrics
+    monkeypatch.setattr("lrsa.experiments.cells.evaluate", None)
+    assert finish(job, work.cells, work.runs, 1, strides=[2]) == again

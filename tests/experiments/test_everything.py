@@ -1,0 +1,219 @@
+"""Every experiment: found by name, run to its end on small problems, shown on a page that opens offline."""
+
+import json
+import re
+from dataclasses import replace
+from pathlib import Path
+from typing import get_args
+
+import pytest
+from made_cells import fill, work_in
+from test_official_training import WRITERS
+
+from lrsa import open_dataset
+from lrsa.cli.program import main
+from lrsa.cli.reproduce import What
+from lrsa.data.writing import write_dataset
+from lrsa.experiments.efficiency import Efficiency, measured, ratio
+from lrsa.experiments.everything import ALL, EXPERIMENTS, write_all
+from lrsa.experiments.experiment import Task
+from lrsa.experiments.page import write_page
+from lrsa.experiments.running import pending
+from lrsa.experiments.study import Study, Work
+from lrsa.problems.catalogue import CATALOGUE
+from lrsa.problems.problem import Scale, Source
+
+pytest_plugins = ["small_runs", "small_catalogue"]
+TINY = {"width": 16, "depth": 2, "heads": 2, "rank": 9}
+TRAINED = [name for name, one in EXPERIMENTS.items() if one.tasks(work_in(Path("nowhere")))]
+
+
+def test_the_command_knows_every_experiment() -> None:
+    assert set(get_args(What)) == {*EXPERIMENTS, "all"}
+
+
+def error(task: Task) -> float:
+    """Some error, different from row to row."""
+    return 0.01 + 0.001 * (len(task.row) % 7) + (0.02 if task.problem == "navier-stokes" else 0.0)
+
+
+@pytest.fixture(scope="module")
+def filled(tmp_path_factory: pytest.TempPathFactory) -> Work:
+    """Every training of every experiment, recorded."""
+    work = work_in(tmp_path_factory.mktemp("filled"))
+    for name in EXPERIMENTS:
+        for _ in range(2):  # some trainings are known only when others are done
+            fill(EXPERIMENTS[name], work, error)
+    return work
+
+
+@pytest.mark.parametrize("name", EXPERIMENTS)
+def test_a_page_is_there_in_four_forms_and_loads_nothing(name: str, filled: Work) -> None:
+    page = EXPERIMENTS[name].page(filled)
+    path = write_page(filled.out, page)
+    text = path.read_text()
+    assert not re.findall(r"(?:src|href)='(?!data:|#)", text)
+    assert page.command in text
+    assert page.command in path.with_suffix(".md").read_text()
+    assert json.loads(path.with_suffix(".json").read_text())["command"] == page.command
+    if name not in ("efficiency", "figure-qualitative"):  # they need more than records
+        assert any(section.plots for section in page.sections)
+        assert "data:image/png" in text
+    assert not pending([EXPERIMENTS[name]], filled)
+
+
+def test_all_is_one_page_with_the_claims_first(filled: Work) -> None:
+    text = write_all(filled, [EXPERIMENTS[name] for name in ALL]).read_text()
+    places = [text.index(f"<section id='{name}'") for name in ALL]
+    assert min(places) == text.index("<section id='claims'")
+    assert all(f"href='#{name}'" in text for name in ALL)
+    assert not re.findall(r"(?:src|href)='(?!data:|#)", text)
+
+
+def test_printed_values_stand_beside_ours_and_empty_places_stay_empty(filled: Work) -> None:
+    page = write_page(filled.out, EXPERIMENTS["table-standard"].page(filled)).with_suffix(".md").read_text()
+    lines = [line for line in reversed(page.splitlines()) if line.startswith("| ")]
+    rows = {line.split(" | ")[0].strip("| "): line for line in lines}  # of the first table
+    assert rows["HPM"].split(" | ")[1] == ""
+    assert "(paper 0.0047)" in rows["HPM"]
+    assert "mean field" in rows
+    for name in ("table-irregular", "table-industrial"):
+        page = EXPERIMENTS[name].page(filled)
+        assert any("Not in the catalogue" in n for s in page.sections for n in s.notes) == bool(
+            {"pipe-turbulence", "composite"} - set(CATALOGUE)
+            if name == "table-irregular"
+            else {"shapenet-car"} - set(CATALOGUE)
+        )
+
+
+def test_without_records_every_page_says_so(tmp_path: Path) -> None:
+    work = work_in(tmp_path)
+    for name, experiment in EXPERIMENTS.items():
+        text = write_page(work.out, experiment.page(work)).read_text()
+        if name in TRAINED:
+            assert "not run" in text or "Not trained yet" in text or "Nothing is recorded" in text
+
+
+@pytest.mark.usefixtures("tiny")
+def test_the_time_is_announced_and_nothing_is_trained_twice(
+    home: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    words = ["reproduce", "ablation", "--scale", "demo", "--only", "LRSA:darcy,LRSA, rank 8:darcy"]
+    assert main(words) == 0
+    assert "2 of 2 trainings are not recorded yet: about" in capsys.readouterr().out
+    assert main([*words[:-1], "LRSA:darcy,LRSA, rank 16:darcy"]) == 0
+    said = capsys.readouterr().out
+    assert "1 of 2 trainings are not recorded yet: about" in said
+    assert "1/1: LRSA, rank 16 on darcy" in said
+    assert main(["reproduce", "limited-data", "--scale", "demo", "--only", "LRSA:darcy"]) == 0
+    assert "2 of 3 trainings are not recorded yet" in capsys.readouterr().out
+
+
+@pytest.mark.usefixtures("tiny")
+def test_data_that_is_not_there_leaves_the_other_problems(
+    home: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    darcy, words = (
+        CATALOGUE["darcy"],
+        ["reproduce", "limited-data", "--scale", "demo", "--source", "official"],
+    )
+    made = open_dataset(str(darcy.path("fast")), "train")
+    schema = replace(darcy.schema("fast", 0), source="official", provenance={})
+    write_dataset(darcy.official_path, {"train": [made[0], made[1], made[2]], "test": [made[2]]}, schema)
+    assert main([*words, "--only", "LRSA:"]) == 0
+    assert "navier-stokes is left out: the official files" in capsys.readouterr().out
+    rows = json.loads((home / "results/paper/limited-data-demo-official.json").read_text())["rows"]
+    assert {row["problem"] for row in rows} == {"darcy"}
+    assert main([*words, "--only", "LRSA:navier-stokes"]) == 2
+
+
+@pytest.mark.usefixtures("tiny")
+def test_one_row_of_the_further_tables_runs_to_its_end(home: Path) -> None:
+    tables = {"resolution": "LRSA:airfoil", "precision": "LRSA, bf16:darcy", "beyond": "Transolver:darcy"}
+    for name, only in tables.items():
+        assert main(["reproduce", name, "--scale", "demo", "--only", only]) == 0
+    rows = json.loads((home / "results/paper/resolution-demo.json").read_text())["rows"]
+    assert len({row["value"] for row in rows}) == 4
+    rows = json.loads((home / "results/paper/beyond-demo.json").read_text())["equal-time"]
+    assert [row["column"] for row in rows] == ["Darcy, equal epochs", "Darcy, equal time"]
+
+
+@pytest.mark.usefixtures("tiny")
+def test_the_same_case_is_drawn_for_both_models(home: Path) -> None:
+    words = ["reproduce", "figure-qualitative", "--scale", "demo"]
+    assert main([*words, "--only", ":elasticity"]) == 0
+    page = json.loads((home / "results/paper/figure-qualitative-demo.json").read_text())
+    assert list(page["runs"]) == ["elasticity"]
+    assert (home / "results/paper/figure-qualitative-demo.png").stat().st_size > 20_000
+
+
+def test_efficiency_is_measured_once_as_ratios(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    from lrsa.bench.settings import Setting
+
+    small = {"airfoil": Setting("airfoil", 60, 128, 2, 0, 1, grid=(10, 6))}
+    monkeypatch.setattr("lrsa.experiments.efficiency.SETTINGS", small)
+    work = work_in(tmp_path)
+    Efficiency().measure(work)
+    known = measured(work)
+    assert len(known) == 6
+    assert ratio(known, "airfoil", "transolver", "fp32", "step") == 1.0
+    assert all(row["forward"] > 0 and row["backward"] > 0 for row in known.values())
+    monkeypatch.setattr("lrsa.experiments.efficiency.probe", None)
+    Efficiency().measure(work)
+    assert "data:image/png" in write_page(work.out, Efficiency().page(work)).read_text()
+
+
+@pytest.fixture
+def official(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The scale of the paper with few cases, a small model and one epoch; the files as published."""
+    monkeypatch.setattr("lrsa.experiments.cells.ROUNDS", 1)
+    for name, write in WRITERS.items():
+        folder = home / "published" / name
+        folder.mkdir(parents=True)
+        write(folder)
+        assert main(["data", "import", str(folder), "--problem", name]) == 0
+        train = {**CATALOGUE[name].scales["paper"].train, "epochs": 1, "batch_size": 2}
+        points = {"points": 16} if "points" in train else {}
+        scale = Scale("tiny", 3, 2, model=TINY, train={**train, **points})
+        monkeypatch.setitem(CATALOGUE, name, replace(CATALOGUE[name], scales={"paper": scale}))
+
+
+@pytest.mark.slow
+@pytest.mark.usefixtures("official")
+def test_everything_runs_on_official_files_at_the_scale_of_the_paper(
+    home: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Every experiment to its end, one epoch each; of the models LRSA, and Transolver where it is drawn."""
+    monkeypatch.setattr("lrsa.experiments.seeds.SEEDS", 2)
+    monkeypatch.setattr("lrsa.experiments.seeds.FEWER", 1)
+    rows = "LRSA:,Transolver:elasticity,LRSA, bf16:elasticity,LRSA with weights:elasticity"
+    words = ["reproduce", "all", "--scale", "paper", "--source", "official", "--only", rows]
+    assert main(words) == 0
+    out = home / "results" / "paper"
+    for name in ALL:
+        stem = name if name == "figure-lowrank" else f"{name}-paper-official"
+        assert all((out / f"{stem}.{kind}").exists() for kind in ("md", "html", "json"))
+    rows = json.loads((out / "table-industrial-paper-official.json").read_text())["rows"]
+    assert {row["column"] for row in rows} >= {"volume", "surface", "C_L", "ρ_L"}
+    assert all("--source official" in row["command"] for row in rows)
+    assert (out / "all-paper-official.html").exists()
+    assert not pending([EXPERIMENTS["resolution"]], Work(*_paths(home, "paper", "official")), "LRSA:")
+    assert list(json.loads((out / "figure-qualitative-paper-official.json").read_text())["runs"]) == [
+        "elasticity"
+    ]
+
+
+@pytest.mark.slow
+@pytest.mark.usefixtures("tiny")
+def test_everything_runs_from_an_empty_machine_on_two_problems(
+    home: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("lrsa.experiments.seeds.SEEDS", 2)
+    monkeypatch.setattr("lrsa.experiments.ablation.RANKS", (8, 32, 128))
+    assert main(["reproduce", "all", "--scale", "demo", "--only", ":elasticity,:darcy"]) == 0
+    assert (home / "results/paper/all-demo.html").exists()
+    assert not pending([EXPERIMENTS["ablation"]], Work(*_paths(home)), ":darcy")
+
+
+def _paths(home: Path, scale: str = "demo", source: Source = "generated") -> tuple[Study, Path, Path, Path]:
+    return Study(scale, source), home / "results/cells", home / "runs/reproduce", home / "results/paper"

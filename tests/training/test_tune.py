@@ -1,0 +1,140 @@
+"""Tuning: what each trial gets, that all of it keeps to its minutes, and that it goes on where it stopped."""
+
+import json
+import math
+from itertools import count
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from small import grid_cases, ragged_cases, refusal, say, write
+
+import lrsa
+from lrsa.training import tune as tuning
+from lrsa.training.budget import Pace
+from lrsa.training.checkpoint import Standing
+from lrsa.training.config import RunConfig
+from lrsa.training.tune import SEARCH, Candidate, Tuning, candidates_for, rounds_of, table, tune
+
+pytest_plugins = ["small_runs"]
+pytestmark = pytest.mark.usefixtures("home")
+Capture = pytest.CaptureFixture[str]
+SMALL = {"width": 16, "depth": 1, "heads": 2, "rank": 4, "local": "pointwise"}
+FEW = [
+    Candidate("small", "lrsa", SMALL),
+    Candidate("slow", "lrsa", SMALL, {"muon_lr": 1e-4, "max_lr": 1e-5}),
+    Candidate("transolver", "backbone-transolver", {**SMALL, "rank": 8}),
+    Candidate("impossible", "fno", {"width": 16}, {"coordinates": "box", "points": 3}),
+]
+
+
+@pytest.fixture
+def few(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Four small candidates, of steps that take half a second by a fake clock."""
+    monkeypatch.setattr(tuning, "candidates_for", lambda data: FEW)
+    monkeypatch.setattr(Pace, "of", lambda trainer: Pace(0.5, 0.0))
+
+
+@given(candidates=st.integers(1, 30), minutes=st.floats(5, 1000))
+def test_every_round_has_the_same_share_and_the_last_leaves_one(candidates: int, minutes: float) -> None:
+    rounds = rounds_of(candidates, minutes)
+    assert sum(n * each for n, each in rounds) <= SEARCH * minutes * (1 + 1e-9) or minutes < 60
+    assert rounds[0][0] == candidates
+    counts = [n for n, _ in rounds]
+    assert counts == sorted(counts, reverse=True)
+    assert counts[-1] <= 3
+
+
+def test_a_fake_clock_sees_the_minutes_kept(data: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Trials that take as long as they are given: the winner gets what is left."""
+    given: list[float] = []
+    now = [0.0]
+
+    def prepare(path: str, model: str, *, out: Path, train: Any, **others: Any) -> Path:
+        given.append(train.get("minutes", 0.0))
+        now[0] += 1.0  # a second of preparation
+        out.mkdir(parents=True, exist_ok=True)
+        (out / "config.json").write_text("{}")
+        return out
+
+    def train_run(run: Path) -> Standing:
+        now[0] += 60 * given[-1]
+        return Standing(epoch=1, best=len(run.name) / 100, best_epoch=1)
+
+    monkeypatch.setattr(tuning, "prepare", prepare)
+    monkeypatch.setattr(tuning, "train_run", train_run)
+    found, _ = tune(str(data), 30, Path("tuned"), clock=lambda: now[0])
+    assert now[0] == pytest.approx(1800, abs=1)
+    assert given[-1] > 0.35 * 30
+    assert len({t.name for t in found.trials if t.round == 1}) == len(found.candidates)
+
+
+@pytest.mark.usefixtures("few")
+def test_the_best_by_validation_wins_and_is_trained_for_the_rest(
+    data: Path, monkeypatch: pytest.MonkeyPatch, capsys: Capture
+) -> None:
+    finished: list[Path] = []
+    monkeypatch.setattr("lrsa.cli.train.finish", lambda run, standing: finished.append(run))
+    said = say(capsys, "tune", data, "--minutes", "0.5", "--out", "tuned", "--threads", "1")
+    assert finished == [Path("tuned")]
+    kept = Tuning.load(Path("tuned"))
+    winner = kept.ranked(2)[0]
+    assert winner.name == "small" or winner.error <= min(t.error for t in kept.ranked(2))
+    assert winner.name != "slow"
+    impossible = next(t for t in kept.trials if t.name == "impossible")
+    assert math.isinf(impossible.error)
+    assert "needs all points" in impossible.reason
+    config = RunConfig.load(Path("tuned"))
+    assert config.model == next(c for c in FEW if c.name == winner.name).model
+    assert config.train.minutes == pytest.approx(max(0.1, 0.5 - kept.spent / 60))
+    assert "The winner is" in said
+    assert "needs all points" in said
+    lrsa.load("tuned")
+    assert next(row[0] for row in table(kept)) == winner.name
+
+
+@pytest.mark.usefixtures("few")
+def test_a_stopped_tuning_goes_on(data: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Stopped in the third trial, then in the training of the winner: what is done is not done again."""
+    trained, calls = tuning.train_run, count()
+
+    def stopping(run: Path) -> Standing:
+        if next(calls) in (2, 6):
+            raise KeyboardInterrupt
+        return trained(run)
+
+    monkeypatch.setattr(tuning, "train_run", stopping)
+    for _ in range(2):
+        with pytest.raises(KeyboardInterrupt):
+            tune(str(data), 0.5, Path("tuned"), threads=1)
+    done = Tuning.load(Path("tuned"))
+    before = json.dumps([vars(t) for t in done.trials])
+    found, standing = tune(str(data), 0.5, Path("tuned"), threads=1)
+    assert json.dumps([vars(t) for t in found.trials]) == before
+    assert standing.epoch == RunConfig.load(Path("tuned")).train.epochs
+    assert not list(Path("tuned").rglob("*.tmp"))
+
+
+def test_candidates_suit_the_data(data: Path) -> None:
+    def models(path: Path) -> set[str]:
+        return {candidate.model for candidate in candidates_for(lrsa.open_dataset(path))}
+
+    ragged = write(Path("ragged.h5"), ragged_cases(5), ragged_cases(2, seed=1))
+    assert "pod-rbf" in models(data)
+    assert "backbone-fno" in models(data)
+    assert not {"pod-rbf", "backbone-fno"} & models(ragged)
+    names = [candidate.name for candidate in candidates_for(lrsa.open_dataset(data))]
+    assert len(set(names)) == len(names) >= 8
+
+
+def test_what_cannot_be_tuned_is_refused(data: Path, capsys: Capture) -> None:
+    assert "a positive number" in refusal(capsys, "tune", data, "--minutes", "0")
+    assert "no data set of your own" in refusal(capsys, "tune", "darcy")
+    one = write(Path("one.h5"), grid_cases(1), grid_cases(1, seed=1))
+    assert "one is needed for validation" in refusal(capsys, "tune", one)
+    Tuning(str(data.resolve()), 5, 0, "cpu", None, []).save(Path("other"))
+    assert "Name another --out" in refusal(capsys, "tune", data, "--out", "other")
+    Path("other/tune.json").write_text("{")
+    assert "is damaged" in refusal(capsys, "tune", data, "--out", "other")
