@@ -1,5 +1,9 @@
-"""Small operators and point sets shared by the tests. All are float64 unless said otherwise."""
+"""Small operators and point sets shared by the tests. All are float64 unless said otherwise.
 
+Blocks are computed by torch, as recorded trainings were, but where a test asks for the fixture `kernels`.
+"""
+
+import os
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -9,10 +13,12 @@ from hypothesis import settings
 from torch import Tensor, nn
 
 from lrsa.context import Context
+from lrsa.kernels import build
 from lrsa.models import registry
 from lrsa.models.attention import Attention, LowRankSpatialAttention
 from lrsa.models.operator import LRSA
 
+os.environ["LRSA_KERNELS"] = "0"
 settings.register_profile("lrsa", deadline=None, derandomize=True, max_examples=25)
 settings.load_profile("lrsa")
 
@@ -26,6 +32,21 @@ def _seed() -> None:
 def _own_registry(monkeypatch: pytest.MonkeyPatch) -> None:
     """Models that a test registers are gone after it."""
     monkeypatch.setattr(registry, "_MODELS", dict(registry._MODELS))
+
+
+@pytest.fixture
+def kernels(monkeypatch: pytest.MonkeyPatch, tmp_path_factory: pytest.TempPathFactory) -> None:
+    """Blocks by kernels, which are compiled once for all processes of the tests."""
+    if build.why_none():
+        pytest.skip(build.why_none() or "")
+    home = os.environ.get("LRSA_HOME")
+    monkeypatch.setenv("LRSA_KERNELS", "1")
+    monkeypatch.setenv("LRSA_HOME", str(tmp_path_factory.getbasetemp().parent / "kernels-home"))
+    build.library()
+    if home is None:
+        monkeypatch.delenv("LRSA_HOME")
+    else:
+        monkeypatch.setenv("LRSA_HOME", home)
 
 
 @dataclass(frozen=True)

@@ -69,15 +69,15 @@ def scratch(name: str) -> Iterator[Path]:
 
 
 @contextmanager
-def alone(path: Path) -> Iterator[None]:
-    """No other process makes `path` meanwhile; one that tries is refused.
+def alone(path: Path, patience: float = 0.1) -> Iterator[None]:
+    """No other process makes `path` meanwhile; one that tries is refused, after so many seconds.
 
     The lock is the system's, on a file beside `path`: it ends with the process, however that ends.
     """
     path.parent.mkdir(parents=True, exist_ok=True)
     name = path.with_name(f".{path.name}.lock")
-    # Its last holder may be removing it: so a moment. A soft lock would outlive a process that is killed.
-    lock = FileLock(name, timeout=0.1, fallback_to_soft=False)
+    # Its last holder may be removing it: at least a moment. A soft lock would outlive a killed process.
+    lock = FileLock(name, timeout=patience, fallback_to_soft=False)
     try:
         lock.acquire()
     except Timeout:

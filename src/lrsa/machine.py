@@ -1,6 +1,8 @@
 """What this machine has."""
 
+import ctypes
 import os
+from contextlib import suppress
 
 from lrsa.errors import LrsaError
 
@@ -29,6 +31,20 @@ def check_threads(threads: int | None) -> None:
     if threads is not None and not 1 <= threads <= MOST_THREADS:
         limit = "at least 1" if threads < 1 else f"at most {MOST_THREADS}"
         raise LrsaError(f"--threads must be {limit}, not {threads}")
+
+
+def keep_memory() -> None:
+    """What is freed stays with the process, where the C library is glibc.
+
+    The tensors of a training step are freed at its end and asked for again in the next. By default their
+    memory goes back to the system in between, and comes anew page by page.
+    """
+    trim_threshold, mmap_threshold = -1, -3  # as <malloc.h> has them
+    with suppress(AttributeError, OSError):
+        libc = ctypes.CDLL(None)
+        libc.gnu_get_libc_version  # noqa: B018 - others may have a mallopt of another kind
+        libc.mallopt(trim_threshold, 2**31 - 1)
+        libc.mallopt(mmap_threshold, 2**25)  # the most that it takes
 
 
 def check_device(device: str) -> None:

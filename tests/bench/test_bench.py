@@ -22,7 +22,7 @@ from lrsa.analysis.cost import attention_flops, cost_split, fourier_flops
 from lrsa.bench.flops import forward_flops
 from lrsa.bench.memory import Probe, _two_steps, probe
 from lrsa.bench.results import BARS, Results, Row
-from lrsa.bench.run import Plan, _measure, run_bench, save
+from lrsa.bench.run import Plan, _in_order, _measure, run_bench, save
 from lrsa.bench.settings import SETTINGS, Entrant, Setting, entrants
 from lrsa.bench.tables import markdown
 from lrsa.bench.timing import Runner, Times, interleave
@@ -187,12 +187,43 @@ def test_a_run_writes_table_figure_and_numbers(tmp_path: Path) -> None:
     written = json.loads((tmp_path / "bench.json").read_text())
     assert all(0 < min(row["times"]["forward"]) < min(row["times"]["step"]) for row in written["rows"])
     assert all(len(row.times.matmul) == len(row.times.step) == 2 for row in results.rows)
-    some = entrants(TINY, plan.only)
+    every = entrants(TINY, plan.only)
+    some = [entrant for entrant in every if entrant.variant != "kernels"]
     assert [row.probe.flops for row in results.rows] == [count(entrant) for entrant in some]
+    assert results.left_out == [
+        ("tiny", label, "LRSA_KERNELS is 0") for label in ("lrsa by kernels", "lrsa (same size) by kernels")
+    ]
     assert said == [
-        *(f"tiny: trying {entrant.label}" for entrant in some),
+        "tiny: ordering 1 models by a prediction at few points each",
+        *(f"tiny: trying {entrant.label}" for entrant in every),
         "tiny, fp32, --threads 1: 6 models take turns",
     ]
+
+
+@pytest.mark.usefixtures("kernels")
+def test_kernels_are_measured_beside_torch_and_are_columns_of_their_own() -> None:
+    plan = Plan([TINY], only=["lrsa"], rounds=1, threads=(1,))
+    some = [
+        (e, Probe(flops=10, peak=2_000_000)) for e in entrants(TINY, plan.only) if e.variant != "recompute"
+    ]
+    rows = _measure(plan, TINY, "fp32", 1, some)
+    assert [row.label for row in rows][2:] == ["lrsa by kernels", "lrsa (same size) by kernels"]
+    text = markdown(Results({"tiny": "lrsa bench"}, {}, rows))
+    lines = [line for line in text.splitlines() if line.startswith("| lrsa")]
+    assert len(lines) == 2
+    own, fast = rows[0], rows[2]
+    line = next(line for line in lines if line.startswith("| lrsa |"))
+    assert f"| {1e3 * fast.step:.0f} +0% | {fast.step / own.step:.2f} |" in line
+
+
+def test_slow_models_come_last_whatever_they_are_called() -> None:
+    names = ["lrsa", "mesh-graph-net", "deeponet", "backbone-galerkin"]
+    setting = Setting("tiny", 4096, 16, 2, 1, 1, grid=(64, 64))
+    order = [
+        e.model for e in _in_order(Plan([setting], only=names, threads=(1,)), setting, lambda words: None)
+    ]
+    assert order[-1] == "mesh-graph-net"
+    assert set(order[:5]) == {"lrsa"}
 
 
 def test_a_run_of_one_setting_leaves_the_others_in_the_files(tmp_path: Path) -> None:
@@ -302,10 +333,10 @@ def bar_lines(step: float, peak: int) -> list[str | None]:
 
 def test_bars_are_met_or_missed_with_the_reason() -> None:
     """Steps and memory must be small, the share 3 · 100 operations / step / 1000 must be large."""
-    bounds = ["≤ 0.40", "≤ 0.70", "≤ 0.75", *["≤ 0.60"] * 3, "≥ 0.50", "≥ 0.65"]
+    bounds = ["≤ 0.45", "≤ 0.70", "≤ 0.70", *["≤ 0.65"] * 3, "≥ 0.55", "≥ 0.65"]
     for step, peak, values, verdict in (
         (0.4, 60, ["0.40"] * 3 + ["0.60"] * 3 + ["0.75"] * 2, "met"),
-        (1.0, 61, ["1.00"] * 3 + ["0.61"] * 3 + ["0.30"] * 2, "missed"),
+        (1.0, 66, ["1.00"] * 3 + ["0.66"] * 3 + ["0.30"] * 2, "missed"),
     ):
         reason = f"2.00 of Transolver's operations, at {values[-1]} of the matmul rate, Transolver at 0.15"
         assert bar_lines(step, peak) == [

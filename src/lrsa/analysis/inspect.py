@@ -89,6 +89,7 @@ def inspect_run(
         progress: Called with (done, total, words).
     """
     config, surrogate = RunConfig.load(run), load(run).requires_grad_(False)
+    surrogate.kernels = False  # which do not call the layers that are looked at
     tests = open_dataset(Path(config.data.path), "test")
     if not 0 <= case < len(tests):
         raise LrsaError(f"no test case {case}: {tests.path} has {len(tests)}, counted from 0")

@@ -16,10 +16,10 @@ from lrsa.bench.memory import Probe, probe
 from lrsa.bench.results import Results, Row
 from lrsa.bench.settings import SETTINGS, TWINS, Entrant, Setting, entrants
 from lrsa.bench.tables import markdown
-from lrsa.bench.timing import Runner, interleave
+from lrsa.bench.timing import Runner, expected, interleave
 from lrsa.errors import LrsaError, nearest
 from lrsa.files import atomic
-from lrsa.machine import check_device
+from lrsa.machine import check_device, keep_memory
 from lrsa.surrogate.precision import Precision
 
 PRECISIONS: dict[str, Precision] = {"fp32": "fp32", "bf16": "bf16", "fp16": "fp16"}
@@ -72,6 +72,7 @@ def run_bench(
 ) -> Results:
     """Measure all that the plan asks for; `keep` gets what there is after every setting."""
     results = Results({}, versions(plan.device))
+    keep_memory()
     start = time.perf_counter()
     for i, setting in enumerate(plan.settings, start=1):
         results.commands[setting.name] = command
@@ -117,7 +118,7 @@ def _admit(
     admitted: Admitted = []
     reserved = 0.0
     where = setting.name if len(plan.precisions) == 1 else f"{setting.name}, {precision}"
-    for entrant in entrants(setting, plan.only, plan.compiled):
+    for entrant in _in_order(plan, setting, say):
         if entrant.model not in TWINS and time.perf_counter() + reserved > deadline:
             results.left_out.append((where, entrant.label, UNMEASURED))
             continue
@@ -130,6 +131,16 @@ def _admit(
         turns = len(plan.threads) if entrant.model in TWINS else 1
         reserved += 1.4 * tried.seconds * (plan.rounds + 1) * turns
     return admitted
+
+
+def _in_order(plan: Plan, setting: Setting, say: Say) -> list[Entrant]:
+    """LRSA and Transolver, then the others by the time that they take: a slow one starves none."""
+    every = entrants(setting, plan.only, plan.compiled)
+    twins, others = ([e for e in every if (e.model in TWINS) == first] for first in (True, False))
+    if others:
+        say(f"{setting.name}: ordering {len(others)} models by a prediction at few points each")
+    torch.set_num_threads(plan.threads[0])
+    return [*twins, *sorted(others, key=lambda e: expected(e, setting, plan.device))]
 
 
 def _measure(plan: Plan, setting: Setting, precision: Precision, threads: int, some: Admitted) -> list[Row]:

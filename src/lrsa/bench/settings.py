@@ -2,7 +2,7 @@
 
 import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
@@ -21,6 +21,11 @@ RANK = 64
 TWINS = ("lrsa", "transolver")
 """Also run at one size: the width of the setting, depth 8, heads 8, rank 64, FFN hidden = width, no grid."""
 
+BY_KERNELS = " by kernels"
+"""Behind the label of a model whose blocks these compute; all others are plain torch."""
+FEW = 16
+"""A case with so much fewer points says which model takes how long beside the others."""
+
 
 @dataclass(frozen=True)
 class Setting:
@@ -35,6 +40,12 @@ class Setting:
     out_features: int
     grid: tuple[int, int] | None = None
     batch: int = 1
+
+    def smaller(self) -> "Setting":
+        """The same with few points."""
+        side = round(FEW**0.5)
+        grid = None if self.grid is None else (self.grid[0] // side, self.grid[1] // side)
+        return replace(self, points=math.prod(grid) if grid else self.points // FEW, grid=grid)
 
     def case(self) -> PointSet:
         """A bent grid, or points on an ellipsoid; features and targets are noise."""
@@ -69,7 +80,7 @@ class Entrant:
     options: Mapping[str, Any] = field(default_factory=dict)
     preset: str | None = None
     variant: str = ""
-    """recompute or compiled; else as it is."""
+    """recompute, compiled, or by kernels; else as it is."""
 
     @property
     def size(self) -> str:
@@ -97,7 +108,7 @@ class Entrant:
             "recompute": recompute_blocks,
             "compiled": compile_blocks,
         }
-        return change[self.variant](model) if self.variant else model
+        return change[self.variant](model) if self.variant in change else model
 
     def batch(self, setting: Setting, model: nn.Module) -> Batch:
         """The setting's case, with the basis or edges that the model needs."""
@@ -124,10 +135,11 @@ def _sizes(setting: Setting, name: str, compiled: bool) -> Iterator[Entrant]:
         return
     preset = setting.name if setting.name in get(name).all_presets() else None
     own = Entrant(name, name, {"rank": RANK} if preset and name in TWINS else {}, preset)
-    yield own
-    if name in TWINS:
-        yield Entrant(f"{name} (same size)", name, same)
+    sizes = [own, Entrant(f"{name} (same size)", name, same)] if name in TWINS else [own]
+    yield from sizes
     if name == "lrsa":
+        for one in sizes:
+            yield replace(one, label=one.label + BY_KERNELS, variant="kernels")
         variants = ("recompute", "compiled") if compiled else ("recompute",)
         for variant in variants:
             yield Entrant(f"{name} ({variant})", name, own.options, preset, variant)

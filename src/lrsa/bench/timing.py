@@ -14,6 +14,9 @@ from torch.nn.functional import mse_loss
 
 from lrsa.bench.settings import Entrant, Setting
 from lrsa.data.batch import Batch
+from lrsa.errors import LrsaError
+from lrsa.kernels.stages import why_torch
+from lrsa.streaming.stream import apply_whole
 from lrsa.surrogate.precision import Precision, autocast
 
 PRODUCTS = 5
@@ -43,6 +46,9 @@ class Runner:
         self.entrant, self.setting, self.device = entrant, setting, device
         self.precision: Precision = precision
         model = entrant.build(setting)
+        self.kernels = entrant.variant == "kernels"
+        if self.kernels and (why := why_torch(model, device, precision)):
+            raise LrsaError(why)
         self.batch: Batch = entrant.batch(setting, model).to(device)
         assert self.batch.u is not None
         self.target = self.batch.u
@@ -78,7 +84,7 @@ class Runner:
         return matmul_rate(rows, self.entrant.width(self.setting), self.device, self.precision)
 
     def _predict(self) -> torch.Tensor:
-        return self.model(self.batch.x, self.batch.f, self.batch.context)
+        return apply_whole(self.model, self.batch.x, self.batch.f, self.batch.context, self.kernels)
 
 
 def interleave(runners: Sequence[Runner], rounds: int) -> list[Times]:
@@ -95,6 +101,14 @@ def interleave(runners: Sequence[Runner], rounds: int) -> list[Times]:
                 row.step.append(step)
                 row.inference.append(inference)
     return times
+
+
+def expected(entrant: Entrant, setting: Setting, device: str) -> float:
+    """Seconds of a prediction at few points, to order models by; 0 for one that does not run there."""
+    try:
+        return Runner(entrant, setting.smaller(), device, "fp32").infer()
+    except Exception:  # whatever it is will be said where it is tried
+        return 0.0
 
 
 def matmul_rate(n: int, d: int, device: str, precision: Precision) -> float:

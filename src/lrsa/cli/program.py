@@ -1,6 +1,7 @@
 """The program `lrsa`: the table of its commands; what they do is beside it, the work elsewhere."""
 
 import errno
+import logging
 import sys
 from collections.abc import Callable, Iterable, Sequence
 from typing import NamedTuple
@@ -52,7 +53,7 @@ lrsa {version}: neural operators as fast surrogates of PDE solvers
 
 {rows}
 
-`lrsa COMMAND --help` explains a command. `--debug` shows the traceback of an error.
+`lrsa COMMAND --help` explains a command. `--debug` shows what computes, and the traceback of an error.
 Start with: lrsa train darcy --scale demo"""
 
 
@@ -61,6 +62,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
     words = list(sys.argv[1:] if arguments is None else arguments)
     debug = "--debug" in words
     words = [word for word in words if word != "--debug"]
+    if debug:
+        logging.basicConfig(format="lrsa: %(message)s")
+        logging.getLogger("lrsa").setLevel(logging.DEBUG)
     try:
         return _dispatch(words)
     except LrsaError as error:

@@ -91,7 +91,13 @@ def order(count: int, seed: int, epoch: int) -> np.ndarray:
 
 
 def prefetch(make: Callable[[Any], Batch], keys: Sequence[Any]) -> Generator[Batch]:
-    """`make(key)` for every key in turn, by a thread that works ahead of the consumer."""
+    """`make(key)` for every key in turn, by a thread that begins at once and works ahead of the consumer."""
+    batches = _prefetch(make, keys)
+    next(batches)
+    return batches
+
+
+def _prefetch(make: Callable[[Any], Batch], keys: Sequence[Any]) -> Generator[Any]:
     ready: queue.Queue[Batch | BaseException | None] = queue.Queue(AHEAD)
     stop = threading.Event()
 
@@ -108,6 +114,7 @@ def prefetch(make: Callable[[Any], Batch], keys: Sequence[Any]) -> Generator[Bat
     thread = threading.Thread(target=work, daemon=True)
     thread.start()
     try:
+        yield  # the thread has begun
         while (item := ready.get()) is not None:
             if isinstance(item, BaseException):
                 raise item
@@ -131,11 +138,16 @@ def _stack(cases: Sequence[PointSet], name: str, longest: int) -> Tensor | None:
     values = [getattr(case, name) for case in cases]
     if values[0] is None:
         return None
-    if name in ("x", "f", "u", "u_mask", "weights", "surface"):
-        axis = values[0].ndim - 2 if name == "u" else 0
-        values = [pad(value, longest, axis) for value in values]
-    stacked = np.stack(values)
-    return torch.from_numpy(stacked if stacked.dtype == bool else stacked.astype(np.float32, copy=False))
+    if name not in ("x", "f", "u", "u_mask", "weights", "surface"):
+        return torch.from_numpy(np.stack(values).astype(np.float32, copy=False))
+    axis = values[0].ndim - 2 if name == "u" else 0
+    shape = list(values[0].shape)
+    shape[axis] = longest
+    # Each value is copied once, to where it stays; behind the points of a shorter case are zeros.
+    stacked = np.zeros((len(values), *shape), bool if values[0].dtype == bool else np.float32)
+    for row, value in zip(stacked, values, strict=True):
+        row[(slice(None),) * axis + (slice(value.shape[axis]),)] = value
+    return torch.from_numpy(stacked)
 
 
 def pad(value: np.ndarray, longest: int, axis: int) -> np.ndarray:

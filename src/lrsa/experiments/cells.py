@@ -36,6 +36,9 @@ from lrsa.training.survey import normaliser_of
 
 ROUNDS = 5
 """In which LRSA and another model take turns; the fastest step of each counts."""
+BY_TORCH = {"kernels": False}
+"""Tables rank models, and only LRSA has kernels."""
+DEFAULTS = {**asdict(TrainConfig()), **BY_TORCH}
 
 
 _ASKED: dict[str, tuple[Any, tuple[dict[str, Any], str]]] = {}
@@ -80,7 +83,7 @@ class Job:
         problem = get(self.problem)
         scale = problem.scale(self.scale)
         choice = for_problem(problem, scale, self.model)
-        options, train = settled(choice, self.recipe, self.options, self.train)
+        options, train = settled(choice, self.recipe, self.options, {**BY_TORCH, **self.train})
         origin = problem.schema(scale.fidelity, 0).origin().provenance if self.source == "generated" else {}
         made = {
             "problem": self.problem,
@@ -96,7 +99,7 @@ class Job:
         return json.loads(json.dumps(made))
 
     def _key(self, made: dict[str, Any]) -> str:
-        for name, default in (("options", self._default_options()), ("train", asdict(TrainConfig()))):
+        for name, default in (("options", self._default_options()), ("train", DEFAULTS)):
             made[name] = {k: v for k, v in made[name].items() if k not in default or v != default[k]}
         content = json.dumps(made, sort_keys=True)
         return f"{self.problem}-{self.model}-{hashlib.sha256(content.encode()).hexdigest()[:12]}"
@@ -118,9 +121,16 @@ class Job:
         words += [f"--source {self.source}"] if self.source == "official" else []
         words += [f"--recipe {self.recipe}", *(["--matched"] if self.matched else [])]
         words += [f"--samples {self.samples}"] if self.samples else []
-        for prefix, given in (("model", self.options), ("train", self.train)):
-            words += [f"--{prefix}.{name.replace('_', '-')} {value}" for name, value in given.items()]
+        for prefix, given in (("model", self.options), ("train", {**BY_TORCH, **self.train})):
+            words += [_option(prefix, name.replace("_", "-"), value) for name, value in given.items()]
         return " ".join(words)
+
+
+def _option(prefix: str, name: str, value: Any) -> str:
+    """As it is typed: what is true or false is a word by itself."""
+    if isinstance(value, bool):
+        return f"--{prefix}.{'' if value else 'no-'}{name}"
+    return f"--{prefix}.{name} {value}"
 
 
 @dataclass(frozen=True)
@@ -226,7 +236,7 @@ def trained(job: Job, run: Path, threads: int, device: str = "cpu") -> Path:
             device=device,
             threads=threads,
             options=job.options,
-            train=job.train,
+            train={**BY_TORCH, **job.train},
             matched=job.matched,
             samples=job.samples,
         )
@@ -292,7 +302,7 @@ def _step_times(job: Job, run: Path, config: RunConfig) -> dict[str, float]:
         job.scale,
         job.recipe,
         {},
-        job.train,
+        {**BY_TORCH, **job.train},
         matched=False,
         samples=job.samples,
     )

@@ -58,6 +58,7 @@ def export_run(run: Path, format: str, out: Path | None = None) -> Export:
         raise LrsaError(f"{out} is to be a {format} program: give its name the suffix {kind.suffix}")
     kind.check_installed()
     config, surrogate = RunConfig.load(run), load(run)
+    surrogate.kernels = False  # a program is made of torch's operators
     signature = Signature.of(surrogate, config)
     remove_left(out)
     with atomic(out) as temporary, _quiet():

@@ -6,9 +6,8 @@ from torch import Tensor
 
 from lrsa.context import Context
 from lrsa.errors import LrsaError
-from lrsa.models.block import Block
 from lrsa.models.template import Others, Partial
-from lrsa.streaming.walk import Chunk, Walk, met
+from lrsa.streaming.walk import Chunk, Stages, Walk, met
 
 
 def cut(
@@ -37,10 +36,10 @@ def cut(
 class Chunked(Walk):
     """Chunk after chunk, without a graph: run it under `no_grad`. A block writes over h of the one before."""
 
-    def meet(self, block: Block) -> Tensor:
+    def meet(self, block: Stages) -> Tensor:
         return met(block, self.partials(block), self.others)
 
-    def partials(self, block: Block) -> Iterator[Partial]:
+    def partials(self, block: Stages) -> Iterator[Partial]:
         """Of every chunk."""
         return (block.partial(h, c.x, c.context) for h, c in zip(self.h, self.chunks, strict=True))
 

@@ -20,16 +20,17 @@ from torch import Tensor, nn
 from torch.autograd.function import once_differentiable
 
 from lrsa.context import Context
-from lrsa.models.block import Block
 from lrsa.models.operator import NeuralOperator
 from lrsa.models.template import Others, Partial
 from lrsa.streaming.chunks import Chunked, copied
-from lrsa.streaming.walk import Chunk, met
+from lrsa.streaming.walk import Chunk, Stages, met
 
 
-def apply_chunked(model: NeuralOperator, chunks: Sequence[Chunk], others: Others | None = None) -> Tensor:
+def apply_chunked(
+    model: NeuralOperator, chunks: Sequence[Chunk], others: Others | None = None, kernels: bool = False
+) -> Tensor:
     """u (B, N, o), differentiable. For the backward pass h (B, N, d) is kept at the entry of each block."""
-    return _Chunked.apply(model, chunks, others, *inputs_of(model, chunks))  # pyright: ignore[reportReturnType]
+    return _Chunked.apply(model, chunks, others, kernels, *inputs_of(model, chunks))  # pyright: ignore[reportReturnType]
 
 
 def inputs_of(model: NeuralOperator, chunks: Sequence[Chunk]) -> list[Tensor]:
@@ -42,17 +43,22 @@ class _Chunked(torch.autograd.Function):
 
     @staticmethod
     def forward(
-        ctx: Any, model: NeuralOperator, chunks: Sequence[Chunk], others: Others | None, *inputs: Tensor
+        ctx: Any,
+        model: NeuralOperator,
+        chunks: Sequence[Chunk],
+        others: Others | None,
+        kernels: bool,
+        *inputs: Tensor,
     ) -> Tensor:
         kind = inputs[0].device.type
         dtype, enabled = torch.get_autocast_dtype(kind), torch.is_autocast_enabled(kind)
         # Without the cache of cast weights: those cast without a graph would have no gradient.
         precision = bound(torch.autocast, kind, dtype, enabled, cache_enabled=False)
         with precision():
-            walk = _Recorded(model, chunks, others)
+            walk = _Recorded(model, chunks, others, kernels)
             u = walk.run()
         ctx.model, ctx.chunks, ctx.precision, ctx.partials = model, chunks, precision, walk.kept
-        ctx.others = others
+        ctx.others, ctx.stages = others, walk.stages
         # The inputs are saved too: torch then notices a change of them before the backward pass.
         ctx.save_for_backward(*walk.entries, *inputs)
         return u
@@ -65,25 +71,27 @@ class _Chunked(torch.autograd.Function):
         g: Sequence[Tensor] = gradients[0].split([c.x.shape[1] for c in ctx.chunks], dim=1)
         with torch.enable_grad(), ctx.precision():
             leave: Callable[[Tensor], Tensor] = ctx.model.project
-            for depth, block in reversed(list(enumerate(ctx.model.each_block()))):
+            for depth, block in reversed(list(enumerate(ctx.stages))):
                 h = entries[depth * count : (depth + 1) * count]
                 g = back.through_block(block, leave, h, ctx.partials[depth], g)
                 leave = nn.Identity()
             back.through_lift(g)
-        return None, None, None, *(back.sums.get(t) for t in inputs_of(ctx.model, back.chunks))
+        return None, None, None, None, *(back.sums.get(t) for t in inputs_of(ctx.model, back.chunks))
 
 
 class _Recorded(Chunked):
     """The same walk, which leaves every h as it is and keeps what the backward pass starts from."""
 
-    def __init__(self, model: NeuralOperator, chunks: Sequence[Chunk], others: Others | None) -> None:
-        super().__init__(model, chunks, others)
+    def __init__(
+        self, model: NeuralOperator, chunks: Sequence[Chunk], others: Others | None, kernels: bool
+    ) -> None:
+        super().__init__(model, chunks, others, kernels)
         self.entries: list[Tensor] = []
         """h of every chunk at the entry of each block."""
         self.kept: list[list[Partial]] = []
         """The partial of every chunk, block by block."""
 
-    def meet(self, block: Block) -> Tensor:
+    def meet(self, block: Stages) -> Tensor:
         self.entries += self.h
         self.kept.append(_side_by_side(self.partials(block), len(self.chunks)))
         return met(block, self.kept[-1], self.others)
@@ -102,7 +110,7 @@ class _Backward:
 
     def through_block(
         self,
-        block: Block,
+        block: Stages,
         leave: Callable[[Tensor], Tensor],
         h: Sequence[Tensor],
         partials: Sequence[Partial],

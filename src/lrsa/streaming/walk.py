@@ -3,7 +3,8 @@
 Bare `model(x, f)` passes its blocks without a halt. To encode, to stream and to train by chunks is to walk:
 outside of the latents of a block each point is by itself (section 3.2 of the paper), so that one walk
 differs from another only in how points meet: all at once here, in merged partials in `chunks`, and either way
-with those of other processes.
+with those of other processes. What computes the stages of a block, torch or kernels, is chosen in
+`kernels.stages`, for every walk in the same way.
 """
 
 from collections.abc import Iterable, Iterator, Sequence
@@ -15,9 +16,13 @@ import torch
 from torch import Tensor
 
 from lrsa.context import Context
+from lrsa.kernels.stages import KernelBlock, stages_of
 from lrsa.models.block import Block
 from lrsa.models.operator import NeuralOperator, State
 from lrsa.models.template import Others, Partial
+
+Stages = Block | KernelBlock
+"""A block, by torch or by kernels."""
 
 
 @dataclass(frozen=True)
@@ -35,12 +40,19 @@ class Walk:
     Where `others` hold the rest of the points of every sample, their partials are merged too.
     """
 
-    def __init__(self, model: NeuralOperator, chunks: Sequence[Chunk], others: Others | None = None) -> None:
+    def __init__(
+        self,
+        model: NeuralOperator,
+        chunks: Sequence[Chunk],
+        others: Others | None = None,
+        kernels: bool = False,
+    ) -> None:
         self.model, self.chunks, self.others, self.h = model, chunks, others, []
+        self.stages: list[Stages] = list(stages_of(model, kernels))
         self.h: list[Tensor] = self.stored(model.lift(c.x, c.f, c.context) for c in chunks)
         """(B, n, d) features of every chunk, where the walk has come to."""
 
-    def meet(self, block: Block) -> Tensor:
+    def meet(self, block: Stages) -> Tensor:
         """The processed latents (B, M, d) of all points."""
         here = self.h[0], self.chunks[0].x, self.chunks[0].context
         return (
@@ -53,7 +65,7 @@ class Walk:
 
     def blocks(self) -> Iterator[Tensor]:
         """The latents of each block; h is then that at its entry."""
-        for block in self.model.each_block():
+        for block in self.stages:
             latents = self.meet(block)
             yield latents
             pairs = zip(self.h, self.chunks, strict=True)
@@ -72,7 +84,20 @@ class Walk:
         return torch.cat([self.model.project(self.h.pop(0)) for _ in self.chunks], dim=1)
 
 
-def met(block: Block, partials: Iterable[Partial], others: Others | None) -> Tensor:
+class Known(Walk):
+    """Points that only read: the latents of every block are those of a sample that was encoded."""
+
+    def __init__(
+        self, model: NeuralOperator, chunks: Sequence[Chunk], state: State, kernels: bool = False
+    ) -> None:
+        super().__init__(model, chunks, kernels=kernels)
+        self.given = iter(state.latents)
+
+    def meet(self, block: Stages) -> Tensor:
+        return next(self.given)
+
+
+def met(block: Stages, partials: Iterable[Partial], others: Others | None) -> Tensor:
     """The processed latents of all points: here chunks meet, and processes that share a sample."""
     merged = reduce(lambda a, b: a.merge(b), partials)
     return block.low_rank.process((merged if others is None else merged.over(others)).finish())

@@ -15,7 +15,7 @@ from lrsa.files import atomic
 from lrsa.mesh.writing import delimiter
 from lrsa.models.operator import NeuralOperator
 from lrsa.pointset import Names, PointSet
-from lrsa.streaming.stream import encode_streamed
+from lrsa.streaming.stream import decode_streamed, encode_streamed
 from lrsa.surrogate.ensemble import mean_of
 from lrsa.surrogate.surrogate import WHOLE, Surrogate, finite
 
@@ -120,11 +120,11 @@ def _predict_at(surrogate: Surrogate, case: PointSet, query: PointSet) -> np.nda
     frames = []
     for time in times:
         context = batch.context if time is None else replace(batch.context, time=time)
-        state = encode_streamed(model, *surrogate.normalise(batch.x, batch.f, context))
+        inputs = surrogate.normalise(batch.x, batch.f, context)
+        state = encode_streamed(model, *inputs, kernels=surrogate.kernels)
         x, f, _ = surrogate.normalise(asked.x, asked.f, context)
-        parts = [slice(start, start + WHOLE) for start in range(0, x.shape[1], WHOLE)]
-        decoded = [model.decode(state, x[:, p], None if f is None else f[:, p]) for p in parts]
-        u = surrogate.normaliser.targets(torch.cat(decoded, dim=1), asked.f)
+        u = decode_streamed(model, state, x, f, WHOLE, surrogate.kernels)
+        u = surrogate.normaliser.targets(u, asked.f)
         frames.append(finite(u[0]).cpu().numpy())
     return np.stack(frames) if batch.times is not None else frames[0]
 

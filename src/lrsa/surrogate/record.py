@@ -30,6 +30,8 @@ class Record:
     precision: Precision
     ensemble: int = 1
     """Members that share the folder."""
+    kernels: bool = False
+    """What a run was trained by computes its predictions, too: kernels, or plain torch."""
 
     @staticmethod
     def load(run: Path) -> "Record":
@@ -42,6 +44,7 @@ class Record:
                 weighted=(values.get("weighted") or None) if values["train"]["weights"] else False,
                 precision=values["train"]["precision"],
                 ensemble=values.get("ensemble", 1),
+                kernels=bool(values["train"].get("kernels")),
             )
             if not conforms(record, Record) or not 1 <= record.ensemble <= 64:
                 raise TypeError("an entry is of another type")

@@ -25,7 +25,7 @@ from lrsa.models.pod import FittedModel
 from lrsa.models.template import Others
 from lrsa.objectives.protocols import Protocol, protocol
 from lrsa.pointset import PointSet
-from lrsa.streaming.stream import share, stream
+from lrsa.streaming.stream import apply_whole, share, stream
 from lrsa.surrogate.ensemble import mean_of, member_folder
 from lrsa.surrogate.precision import Precision, autocast
 from lrsa.surrogate.ranges import Ranges
@@ -62,6 +62,8 @@ class Surrogate(nn.Module):
         """Those of the training cases, where they are known."""
         self.chunk: int | None = None
         """Points at a time in training; None: all."""
+        self.kernels = False
+        """Whether kernels compute its blocks, where there are any here."""
         self.sharing: Others | None = None
         """Processes that hold the rest of the points of every case."""
         self.others: tuple[Surrogate, ...] = ()
@@ -79,10 +81,10 @@ class Surrogate(nn.Module):
 
     def _walk(self, x: Tensor, f: Tensor | None, context: Context) -> Tensor:
         if self.chunk is not None:
-            return stream(self.model, x, f, context, self.chunk, self.sharing)
+            return stream(self.model, x, f, context, self.chunk, self.sharing, self.kernels)
         if self.sharing is not None:
-            return share(self.model, x, f, context, self.sharing)
-        return self.model(x, f, context)
+            return share(self.model, x, f, context, self.sharing, self.kernels)
+        return apply_whole(self.model, x, f, context, self.kernels)
 
     def normalise(
         self, x: Tensor, f: Tensor | None, context: Context
@@ -217,7 +219,8 @@ class Surrogate(nn.Module):
         f = None if f is None else f.to(device)
         if x.shape[1] <= WHOLE or not streams(self.model):
             return finite(self(x, f, context))
-        return finite(self.normaliser.targets(stream(self.model, *self.normalise(x, f, context)), f))
+        u = stream(self.model, *self.normalise(x, f, context), kernels=self.kernels)
+        return finite(self.normaliser.targets(u, f))
 
     def check(self, x: Tensor, f: Tensor | None, context: Context | None = None) -> None:
         """Refuse points that do not fit, saying what differs."""
@@ -298,6 +301,7 @@ def _load(run: Path, record: Record, epoch: Epoch) -> Surrogate:
             model, normaliser, record.schema, record.weighted, record.precision, Ranges.load(run)
         )
         surrogate.load_state_dict(tensors)
+        surrogate.kernels = record.kernels
     except (KeyError, RuntimeError) as error:
         raise LrsaError(f"{path} does not belong to {run / 'config.json'}: train again") from error
     return surrogate.eval()

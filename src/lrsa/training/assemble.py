@@ -1,5 +1,6 @@
 """From the configuration of a run to its surrogate and its trainer."""
 
+import sys
 from pathlib import Path
 
 import torch
@@ -28,7 +29,9 @@ def trainer_of(
 ) -> Trainer:
     """The trainer of a run, before its first step; of one process of several, where there are ranks."""
     surrogate = surrogate_of(config, normaliser or normaliser_of(run, config))
-    if config.train.recompute:
+    if config.train.recompute and config.train.kernels:
+        surrogate.chunk = sys.maxsize  # one chunk: of a walk by chunks the input of each block is kept
+    elif config.train.recompute:
         recompute_blocks(surrogate.model)
     if config.train.compile:
         compile_blocks(surrogate.model)
@@ -54,7 +57,7 @@ def surrogate_of(config: RunConfig, normaliser: Normaliser) -> Surrogate:
     training, _ = split_cases(config)
     model = create_model(config.model, **config.options)
     surrogate = Surrogate(model, normaliser, config.schema, config.weighted, config.train.precision)
-    surrogate.chunk = config.train.chunk
+    surrogate.chunk, surrogate.kernels = config.train.chunk, bool(config.train.kernels)
     _check_data(surrogate.model, config, training)
     if config.init is not None:
         earlier = load(config.init).state_dict()

@@ -79,6 +79,10 @@ class TrainConfig:
     """Keep only the input of each layer for the backward pass: less memory, more time."""
     compile: bool = False
     """Compile the repeated layers, which takes minutes at the first step; meant for GPUs."""
+    kernels: bool | None = None
+    """Compute the blocks of LRSA by kernels of our own, on CPUs with a C++ compiler: faster, the same up to
+    rounding (default: where there are any). In the configuration of a run: whether they do; of an older run
+    None, for torch."""
     coordinates: Coordinates = "box"
     """Normalisation of coordinates: one map for all axes (box), each by its deviation (axis), none (raw), or
     the logarithm of the distance from where the points are dense (log), for small bodies in large domains."""
@@ -178,6 +182,8 @@ class RunConfig:
     """The run whose weights it starts from."""
     device: str = "cpu"
     threads: int | None = None
+    path: str | None = None
+    """What computed its blocks: kernels, or torch and why; None: an older run, torch."""
     command: str = ""
     versions: Mapping[str, str] = field(default_factory=dict)
 

@@ -17,7 +17,7 @@ from lrsa.data.store import is_path
 from lrsa.data.symmetry import Symmetry
 from lrsa.errors import LrsaError, nearest
 from lrsa.files import alone
-from lrsa.machine import check_device, check_threads
+from lrsa.machine import check_device, check_threads, keep_memory
 from lrsa.models.pod import FittedModel
 from lrsa.models.registry import get, model_options
 from lrsa.objectives.named import metrics_of
@@ -36,6 +36,7 @@ from lrsa.training.configure import configured
 from lrsa.training.finish import HELD_OUT, check_ensemble, conclude, train_members
 from lrsa.training.fitted import fit_at_once
 from lrsa.training.loop import case_loss, thinned
+from lrsa.training.path import check_path, on_a_path
 from lrsa.training.recipes import Recipe
 from lrsa.training.sizing import sized, timed_run, untyped
 from lrsa.training.survey import normaliser_of, split_cases
@@ -151,6 +152,7 @@ def prepare(
         if threads:
             torch.set_num_threads(threads)
         _check_first_step(surrogate, config)
+        config = on_a_path(config, surrogate.model)
         levels = () if matched else untyped(choice.levels, options, train)
         timed = timed_run(run, sized(run, config, levels, survey.normaliser), survey.normaliser)
         config, estimate = timed.config, timed.words
@@ -197,6 +199,8 @@ def train_member(run: Path, ranks: Ranks | None = None) -> Standing:
     check_device(config.device)
     if config.threads:
         torch.set_num_threads(config.threads)
+    if torch.device(config.device).type == "cpu":
+        keep_memory()
     mine = alone(run.resolve()) if ranks is None or ranks.first else nullcontext()
     with mine, bar(f"Training {config.model} on {config.schema.name}") as report:
         if get(config.model).family == "fitted":
@@ -205,7 +209,9 @@ def train_member(run: Path, ranks: Ranks | None = None) -> Standing:
             report(0, 1, "fitted at once")
             surrogate = surrogate_of(config, normaliser_of(run, config))
             return fit_at_once(run, config, surrogate, *split_cases(config))
-        return trainer_of(run, config, ranks=ranks).train(report)
+        trainer = trainer_of(run, config, ranks=ranks)
+        check_path(run, config, trainer.surrogate.model, trainer.ranks.first)
+        return trainer.train(report)
 
 
 def _check_first_step(surrogate: Surrogate, config: RunConfig) -> None:

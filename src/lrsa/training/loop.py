@@ -8,8 +8,9 @@ import json
 import math
 import os
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Generator, Sequence
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 
 import numpy as np
@@ -75,6 +76,8 @@ class Trainer:
         self.case_loss = case_loss(config, self.surrogate)
         self.symmetry = Symmetry.of(config.symmetry, cases)
         self.progress = Standing()
+        self.ahead: Generator[Batch] | None = None
+        """The batches of the next epoch."""
 
     def train(self, report: Advance) -> Standing:
         """Run to the last epoch; `model.safetensors` holds the best one by validation, `last` the last."""
@@ -89,12 +92,16 @@ class Trainer:
             _truncate(self.run / "metrics.jsonl", self.progress.metrics_bytes)
             for unfinished in self.run.rglob(".*.safetensors.*.tmp"):  # of a killed run
                 unfinished.unlink()
-        while self.progress.epoch < self.config.epochs:
-            started = time.perf_counter()
-            self._epoch(report)
-            self.progress.seconds += time.perf_counter() - started
-            if self.ranks.first:
-                save_checkpoint(checkpoint, *state, self.progress)
+        try:
+            while self.progress.epoch < self.config.epochs:
+                started = time.perf_counter()
+                self._epoch(report)
+                self.progress.seconds += time.perf_counter() - started
+                if self.ranks.first:
+                    save_checkpoint(checkpoint, *state, self.progress)
+        finally:
+            if self.ahead is not None:
+                self.ahead.close()
         if self.ranks.first:
             save_model(self.run / "last.safetensors", self.surrogate)
         if self.ranks.first and not self.progress.best_epoch:  # no validation, or none that was finite
@@ -104,7 +111,7 @@ class Trainer:
     def _epoch(self, report: Advance) -> None:
         epoch, config = self.progress.epoch, self.config
         torch.manual_seed(1_000_003 * config.seed + epoch)
-        batches = prefetch(self.batch, self.batches(epoch))
+        batches = self.ahead or self._reading(epoch)
         total, seen, started = 0.0, 0, time.perf_counter()
         self.surrogate.train()
         for step, keys in enumerate(self.batches(epoch), 1):
@@ -118,6 +125,8 @@ class Trainer:
             words = f"epoch {epoch + 1} loss {total / seen:.4f}{self._best()}"
             report(epoch * self.steps + step, self.steps * config.epochs, f"{words} {rate:.0f} cases/s")
         batches.close()
+        # What comes next is read while this epoch is validated and saved.
+        self.ahead = self._reading(epoch + 1) if epoch + 1 < config.epochs else None
         self._close_epoch(
             {"epoch": epoch + 1, "lr": float(self.scheduler.get_last_lr()[0]), "loss": total / seen}
         )
@@ -128,11 +137,15 @@ class Trainer:
         keys = keys[: self.steps * self.config.batch_size]
         return [keys[i :: self.steps] for i in range(self.steps)]
 
-    def batch(self, keys: Sequence[tuple[int, int]]) -> Batch:
-        """What this process holds of these (case, index) keys, each moved by a symmetry of this epoch's."""
+    def _reading(self, epoch: int) -> Generator[Batch]:
+        return prefetch(partial(self.batch, epoch=epoch), self.batches(epoch))
+
+    def batch(self, keys: Sequence[tuple[int, int]], epoch: int | None = None) -> Batch:
+        """What this process holds of these (case, index) keys, each moved by a symmetry of the epoch's."""
+        epoch = self.progress.epoch if epoch is None else epoch
         mine = self.ranks.dealt(keys)
         # Where there are fewer cases than processes, one of them again, which does not count.
-        batch = self._held(self.collate([self._example(i, k) for i, k in mine or keys[:1]]))
+        batch = self._held(self.collate([self._example(epoch, i, k) for i, k in mine or keys[:1]]))
         return replace(batch, share=len(mine) / len(keys), total=self.total)
 
     @property
@@ -144,11 +157,11 @@ class Trainer:
         """The points of this process."""
         return batch if self.ranks.shared is None else batch.at(self.ranks.part(batch.x.shape[1]))
 
-    def _example(self, i: int, k: int) -> PointSet:
+    def _example(self, epoch: int, i: int, k: int) -> PointSet:
         example = self.protocol.example(self.cases[i], k)
-        rng = np.random.default_rng([DRAWS, self.config.seed, self.progress.epoch, i, k])
+        rng = np.random.default_rng([DRAWS, self.config.seed, epoch, i, k])
         moved = self.symmetry.draw(example, rng)(example)
-        return thinned(moved, self.config, [self.progress.epoch, i, k])
+        return thinned(moved, self.config, [epoch, i, k])
 
     def step(self, batch: Batch) -> float:
         """One step of the optimiser; the loss before it."""
