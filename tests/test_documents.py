@@ -19,12 +19,15 @@ RUN_ELSEWHERE = {
     "tutorial.md": "tests/test_tutorial.py",
     "files.md": "this file",
     "export.md": "test_export.py",
-    "studio.md": "tests/studio/test_browser.py and tests/test_examples.py",
 }
 """Pages whose shell blocks run as they stand, and where."""
 LONG = {
     "make demo": "installs and trains for minutes",
     "make test": "installs and runs this very suite",
+    "pip install lrsa[studio]": "installs",
+    "lrsa studio": "a page that stays; tests/studio/test_browser.py opens one",
+    "lrsa studio runs": "the same",
+    "python examples/cylinder.py": "trains for a minute; a slow test of tests/test_examples.py",
 }
 """Lines of other shell blocks, and why they are not run."""
 
