@@ -136,7 +136,7 @@ def test_the_sanitizers_find_nothing(tmp_path: Path) -> None:
         "pytest",
         str(tests),
         "-n0",
-        "-x",
+        "-xs",  # what a sanitizer says before it ends the process is not held back
         f"--basetemp={tmp_path / 'base'}",
     ]
     done = subprocess.run(command, env=environment(tmp_path / "home", **more), capture_output=True, text=True)
