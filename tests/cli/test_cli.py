@@ -65,9 +65,8 @@ def test_training_explains_the_options_of_the_model(capsys: pytest.CaptureFixtur
         if parameter.default is not None:
             assert f"(default: {parameter.default})" in said
     for name in inspect.signature(TrainConfig).parameters:
-        assert name in ("weights", "minutes") or re.search(rf"--train\.{name.replace('_', '-')}[ ,]", said), (
-            name
-        )
+        elsewhere = name in ("weights", "minutes", "quantities")
+        assert elsewhere or re.search(rf"--train\.{name.replace('_', '-')}[ ,]", said), name
     assert f'the model "{model}"' in said
     assert "{None}" not in said
     assert "unset by default" not in said

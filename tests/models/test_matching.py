@@ -6,14 +6,13 @@ import pytest
 
 from lrsa.errors import LrsaError
 from lrsa.models.create import create_model
-from lrsa.models.listing import list_models
 from lrsa.models.matching import matched_preset, matched_width, parameter_count
-from lrsa.models.registry import get
+from lrsa.models.registry import get, networks
 
 DATA: dict[str, Any] = {"coord_dim": 2, "in_features": 1, "out_features": 1}
 
 
-@pytest.mark.parametrize("name", list_models())
+@pytest.mark.parametrize("name", networks())
 def test_a_matched_preset_has_about_the_parameters_of_ours(name: str) -> None:
     ours = parameter_count("lrsa", get("lrsa").preset("darcy"))
     theirs = parameter_count(name, matched_preset(name, "darcy"))

@@ -12,10 +12,9 @@ from lrsa.context import Context, Edges, Needs, needs_of
 from lrsa.data.prepare import Collator
 from lrsa.errors import LrsaError
 from lrsa.models.create import create_model
-from lrsa.models.listing import list_models
 from lrsa.models.mixers.eigenbasis import EigenbasisMix
 from lrsa.models.operator import LRSA, Backbone
-from lrsa.models.registry import model_options
+from lrsa.models.registry import model_options, networks
 from lrsa.pointset import PointSet
 
 pytest_plugins = ["small_runs"]
@@ -60,7 +59,7 @@ def held(context: Context) -> set[str]:
 
 
 @pytest.mark.parametrize("asking", [False, True])
-@pytest.mark.parametrize("name", list_models())
+@pytest.mark.parametrize("name", networks())
 @torch.no_grad()
 def test_what_a_model_declares_is_enough_and_each_of_it_is_needed(name: str, asking: bool) -> None:
     model, needs = build(name, asking)
@@ -82,7 +81,7 @@ def test_what_a_model_declares_is_enough_and_each_of_it_is_needed(name: str, ask
 
 
 def test_every_need_is_some_models() -> None:
-    declared = [build(name, asking)[1] for name in list_models() for asking in (False, True)]
+    declared = [build(name, asking)[1] for name in networks() for asking in (False, True)]
     declared.append(needs_of(create_model("deeponet", preset="heat-transfer")))  # its inputs are no grid
     for name, default in vars(Needs()).items():
         assert any(getattr(needs, name) != default for needs in declared), name

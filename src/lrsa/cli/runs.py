@@ -27,7 +27,7 @@ def evaluate(
             1,2,4, give the error and the self-consistency at each (default: as trained).
         epoch: The best one by validation, or the last.
         metrics: Further ones, such as gradient or mse:p@surface, separated by commas (default: as trained).
-        quantity: Numbers of the whole case, such as lift=force:p@wing,along=y or peak=max:p; may be repeated
+        quantity: Numbers of the whole case, such as peak=max:p or drag=force:p@car; may be repeated
             (default: as trained).
     """
     from lrsa.evaluation.evaluate import evaluate, parse_strides

@@ -16,7 +16,7 @@ from pathlib import Path
 import numpy as np
 import torch
 from safetensors import SafetensorError
-from safetensors.numpy import load_file, save_file
+from safetensors.numpy import load_file, save
 
 from lrsa.errors import LrsaError
 from lrsa.files import atomic
@@ -71,7 +71,7 @@ class Novelty:
         arrays = {"mean": self.mean, "basis": self.basis, "codes": self.codes}
         arrays["farthest"] = np.array([self.farthest])
         with atomic(run / FILE) as temporary:
-            save_file({k: np.ascontiguousarray(v, np.float32) for k, v in arrays.items()}, temporary)
+            temporary.write_bytes(save({k: np.ascontiguousarray(v, np.float32) for k, v in arrays.items()}))
 
     @staticmethod
     def load(run: Path) -> "Novelty | None":

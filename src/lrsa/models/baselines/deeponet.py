@@ -93,7 +93,7 @@ class DeepONet(nn.Module):
         real = x.new_ones(x.shape[:2], dtype=torch.bool) if context.mask is None else context.mask
         count = set(real.sum(1).tolist())
         if count != {sensors} or (x.shape[1] != sensors and not self.needs.domains):
-            said = "cases of different sizes" if len(count) > 1 else f"{x.shape[1]} points"
+            said = f"{x.shape[1]} points" if real.all() else "cases of different sizes"
             said = f"{min(count)} points that give inputs" if self.needs.domains else said
             raise LrsaError(f"DeepONet has {sensors} fixed sensors, and this data has {said}. Use sensors=0")
         return values[real].view(len(x), -1)
