@@ -17,8 +17,7 @@ from torch import Tensor, nn
 from lrsa.data.batch import Batch
 from lrsa.data.prepare import Collator
 from lrsa.models.create import create_model
-from lrsa.models.listing import list_models
-from lrsa.models.registry import Kind, get, model_options
+from lrsa.models.registry import Kind, get, model_options, networks
 from lrsa.pointset import PointSet
 
 pytest_plugins = ["small_runs"]
@@ -119,7 +118,7 @@ def pairs() -> list[tuple[str, Kind]]:
     """Every model with the kinds it accepts; what takes any set of points is given those of a mesh too."""
     return [
         (name, kind)
-        for name in list_models()
+        for name in networks()
         for kind in CASES
         if kind in get(name).data or (kind == "mesh" and "points" in get(name).data)
     ]

@@ -64,7 +64,8 @@ def row_of(name: str) -> list[str]:
     """What the table says of a model."""
     entry, data = registry.get(name), {**DATA, "out_features": 1}
     count = sum(parameter.numel() for parameter in lrsa.create_model(name, **data).parameters())
-    return [name, entry.paper, ", ".join(entry.data), f"{count:,}", ", ".join(entry.all_presets()) or "-"]
+    size = f"{count:,}" if entry.family != "fitted" else "fitted"
+    return [name, entry.paper, ", ".join(entry.data), size, ", ".join(entry.all_presets()) or "-"]
 
 
 def test_the_command_shows_paper_data_and_parameters_of_every_model(
@@ -170,5 +171,5 @@ def test_what_tests_register_does_not_stay() -> None:
 def test_the_table_of_baselines_in_the_docs_names_every_published_model_and_what_it_takes():
     page = (Path(__file__).parents[2] / "docs" / "baselines.md").read_text()
     named = dict(re.findall(r"^\| `([a-z0-9-]+)` \| [^|]+ \| ([^|]+) \|", page, re.M))
-    published = {name for name in lrsa.list_models() if registry.get(name).family != "backbone"}
+    published = {name for name in registry.networks() if registry.get(name).family != "backbone"}
     assert named == {name: ", ".join(registry.get(name).data) for name in published - {"lrsa"}}

@@ -89,14 +89,20 @@ class DeepONet(nn.Module):
 
     def _sensed(self, x: Tensor, f: Tensor | None, context: Context) -> Tensor:
         """(B, sensors · values): what all points that count say, in their order."""
-        values, sensors = x if f is None else f, self.needs.sensors
-        real = x.new_ones(x.shape[:2], dtype=torch.bool) if context.mask is None else context.mask
-        count = set(real.sum(1).tolist())
-        if count != {sensors} or (x.shape[1] != sensors and not self.needs.domains):
-            said = f"{x.shape[1]} points" if real.all() else "cases of different sizes"
-            said = f"{min(count)} points that give inputs" if self.needs.domains else said
+        values, sensors, said = x if f is None else f, self.needs.sensors, ""
+        if self.needs.domains:
+            assert context.mask is not None  # the inputs
+            if (counts := set(context.mask.sum(1).tolist())) != {sensors}:
+                said = f"{min(counts)} points that give inputs"
+            else:
+                values = values[context.mask].view(x.shape[0], -1)
+        elif context.mask is not None and not bool(context.mask.all()):
+            said = "cases of different sizes"
+        elif x.shape[1] != sensors:
+            said = f"{x.shape[1]} points"
+        if said:
             raise LrsaError(f"DeepONet has {sensors} fixed sensors, and this data has {said}. Use sensors=0")
-        return values[real].view(len(x), -1)
+        return values.flatten(1)
 
     def _pooled(self, features: Tensor, context: Context) -> Tensor:
         """(B, w): the mean over the real points."""
