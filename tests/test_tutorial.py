@@ -47,9 +47,9 @@ def run(words: list[str], folder: Path) -> None:
 
 
 def test_from_a_folder_of_meshes_to_meshes_with_predictions(tmp_path: Path):
-    first, second = commands()[:5], commands()[5:]
+    first, third = commands(), commands(3)
     assert [words[1] for words in first if words[0] == "lrsa"] == ["data", "train", "predict"]
-    assert [words[1] for words in second if words[0] == "lrsa"] == ["tune", "data", "train"]
+    assert [words[1] for words in third if words[0] == "lrsa"] == ["tune", "data", "train"]
     for words in first:
         run(words, tmp_path)
     assert (tmp_path / "runs" / "plates" / "report.html").exists()

@@ -171,6 +171,7 @@ def test_coarser_samplings_of_a_grid_computed_again(grid_run: Path) -> None:
     whole = predictions(grid_run)
     for sampling in evaluation.samplings:
         s, errors, distances = sampling.stride, [], []
+        assert isinstance(s, int)
         for case, full in whole:
             part = case.strided(s)
             assert part.u is not None

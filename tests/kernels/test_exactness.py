@@ -268,6 +268,7 @@ def test_fifty_steps_of_training_agree() -> None:
         model, (x, f) = make_model(depth=1), data(15, batch=1)
         target = torch.sin(3 * x.sum(-1, keepdim=True)) * f
         optimizer = torch.optim.AdamW(model.parameters(), lr=1e-3)
+        loss = torch.zeros(())
         for _ in range(50):
             optimizer.zero_grad()
             loss = (apply_whole(model, x, f, kernels=kernels) - target).square().mean()

@@ -21,7 +21,8 @@ pytestmark = pytest.mark.usefixtures("home")
 @pytest.fixture(scope="module")
 def cluster() -> Iterator[LocalCluster]:
     """Two workers, each a process of one thread."""
-    with LocalCluster(n_workers=2, threads_per_worker=1, dashboard_address=None) as made:
+    with LocalCluster(n_workers=2, threads_per_worker=1, dashboard_address=":0") as made:
+        assert isinstance(made, LocalCluster)
         yield made
 
 

@@ -117,7 +117,7 @@ def test_a_single_model_has_intervals_of_quantities_by_its_residuals(many: Path,
     factor, floor = found.quantities[QUANTITY]
     assert floor == 1.0
     _, validation = split_cases(RunConfig.load(home / "single"))
-    misses = [abs(surrogate.predict(c).max() - np.max(c.u)) for c in validation]
+    misses = [abs(surrogate.predict(c).max() - np.max(c.u)) for c in validation if c.u is not None]
     assert factor == pytest.approx(max(misses), rel=1e-5)  # ten cases: 0.9 of eleven is the last
     assert calibrate(surrogate, [], {}) is None
 
@@ -128,6 +128,7 @@ def test_training_cases_are_no_news_and_a_case_from_elsewhere_is(ensemble: Path,
     training, _ = split_cases(RunConfig.load(ensemble))
     assert novelty.score(surrogate, training[0]) < 0.05
     case = grid_cases(1, seed=5)[0]
+    assert case.f is not None
     far = lrsa.PointSet(case.x, 30 * case.f, grid=case.grid, names=case.names)
     assert novelty.score(surrogate, far) > max(1.0, novelty.score(surrogate, case))
 
@@ -158,7 +159,7 @@ def test_coverage_is_told_with_the_counts_that_chance_allows():
 def test_an_interrupted_training_names_the_command_that_goes_on(
     many: Path, home: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ):
-    def stop(run: Path) -> None:
+    def stop(run: Path, ranks: object) -> None:
         raise KeyboardInterrupt
 
     monkeypatch.setattr("lrsa.training.fit.train_run", stop)

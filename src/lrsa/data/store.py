@@ -67,7 +67,8 @@ class Schema:
     @staticmethod
     def from_json(text: str) -> "Schema":
         values = json.loads(text.encode())  # damaged letters are refused here, and not where they are shown
-        names = {k: tuple(v) if isinstance(v, list) else v for k, v in values.pop("names").items()}
+        named: dict[str, Any] = values.pop("names")
+        names: dict[str, Any] = {k: tuple(v) if isinstance(v, list) else v for k, v in named.items()}
         made = Schema(names=Names(**names), **values)
         if not conforms(made, Schema):
             raise TypeError("an entry is of another type")

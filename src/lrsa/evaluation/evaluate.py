@@ -115,7 +115,7 @@ class _Judge:
     def errors(self, whole: PointSet, name: str, label: str) -> CaseErrors:
         whole.check_finite(label)
         case = whole.strided(self.strides[0])
-        (every,) = self.surrogate.answers([case])
+        every = self._answers(case)
         prediction = mean_over_members(every)
         strides = dict(self._samplings(whole, case, prediction)) if self.samplings else {}
         if case.u is None:
@@ -158,9 +158,13 @@ class _Judge:
             yield stride, (len(part), error, relative_l2(ours, theirs))
 
     def _predict(self, case: PointSet) -> np.ndarray:
+        return mean_over_members(self._answers(case))
+
+    def _answers(self, case: PointSet) -> np.ndarray:
+        """(K, ..., N, o) what every member says; by subsets of points, their mean."""
         if self.subsets is None or self.subsets >= len(case):
-            return self.surrogate.predict(case)
-        return predict_by_subsets(self.surrogate, case, self.subsets)
+            return self.surrogate.answers([case])[0]
+        return predict_by_subsets(self.surrogate, case, self.subsets)[None]
 
 
 def parse_strides(text: str | None) -> tuple[Stride, ...] | None:

@@ -5,6 +5,7 @@ the kernels do are theirs, the others are left to the block.
 """
 
 import logging
+from typing import Any
 
 import torch
 from torch import Tensor, nn
@@ -53,7 +54,7 @@ class KernelBlock:
         self.block, self.mix = block, block.mix
 
     @property
-    def low_rank(self) -> LowRankMix[Partial]:
+    def low_rank(self) -> LowRankMix[Any]:
         """The mixing layer."""
         return self.mix
 

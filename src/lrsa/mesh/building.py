@@ -79,7 +79,7 @@ def _parts(raw: RawCase, roles: Roles) -> np.ndarray | None:
     if roles.location == "point":
         return flags
     assert raw.cells is not None
-    return (flags[raw.cells] | (raw.cells < 0)[..., None]).all(1)
+    return np.all(flags[raw.cells] | (raw.cells < 0)[..., None], axis=1)
 
 
 def check_case(raw: RawCase, roles: Roles, targets: bool = True) -> list[str]:

@@ -246,7 +246,7 @@ class Definition:
     def _known(self, case: PointSet, name: str) -> np.ndarray:
         if case.u_mask is None:
             return np.ones(len(case), bool)
-        return case.u_mask[:, self._channels(case, name)].all(1)
+        return np.all(case.u_mask[:, self._channels(case, name)], axis=1)
 
     def _channels(self, case: PointSet, name: str, count: int | None = None) -> list[int]:
         """The columns of a field: one, or those of a vector called so."""

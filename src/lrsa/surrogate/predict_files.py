@@ -30,6 +30,7 @@ from lrsa.surrogate.doubts import Doubts
 from lrsa.surrogate.ensemble import mean_of
 from lrsa.surrogate.inputs import Inputs, Loaded
 from lrsa.surrogate.query import Query, predict_at
+from lrsa.surrogate.shipped import located
 from lrsa.surrogate.surrogate import Surrogate, load
 
 VTK_SUFFIXES = {suffix for known in SUFFIXES.values() for suffix in known}
@@ -73,6 +74,7 @@ def predict_path(
         times: Of a time-conditioned run, the times to predict (default: those of the file).
         progress: Called with (done, total, words).
     """
+    run = located(run)
     surrogate = load(run)
     summary, path = Predicted(), Path(source)
     if surrogate.ranges is None:
