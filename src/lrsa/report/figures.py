@@ -120,8 +120,8 @@ def sample_pictures(case: PointSet, targets: int = 1) -> dict[str, Picture]:
         made[f"{target}, first frame"] = picture_of(case, case.u[0, :, channel])
     if case.u is not None:
         u = case.u[-1] if case.u.ndim == 3 else case.u
-        rest = [] if moves(names) else [k for k in range(min(targets, u.shape[-1])) if k != channel]
-        for k in [channel, *rest]:
+        rest = [] if moves(names) else [k for k in range(u.shape[-1]) if k != channel]
+        for k in [channel, *rest[: targets - 1]]:
             label = names.targets[k] if names.targets else f"target {k}" if k > 0 else target
             shown = label if case.u.ndim == 2 else f"{label}, last frame"
             made[shown] = picture_of(placed(case, u), u[:, k], k)
