@@ -83,7 +83,7 @@ class FigureQualitative(Experiment):
             study.named(self.name),
             f"{study.scale} scale · {study.source} data · recipe: {study.settled}",
             [Section(text=text, plots=plots)],
-            {"runs": {problem: [str(run) for run in runs] for problem, runs in whole.items()}},
+            {"runs": {problem: [run.name for run in runs] for problem, runs in whole.items()}},
         )
 
 
