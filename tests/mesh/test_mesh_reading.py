@@ -396,3 +396,13 @@ def write_cgns(path: Path) -> None:
         solution = node(zone, "Solution", "FlowSolution_t")
         node(solution, "GridLocation", "GridLocation_t", "C1", text("Vertex"))
         node(solution, "p", "DataArray_t", "R8", PRESSURE)
+
+
+def test_a_worker_follows_the_program_to_another_folder(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for name in ("one", "two"):
+        (tmp_path / name).mkdir()
+        monkeypatch.chdir(tmp_path / name)
+        np.savez("a.npz", x=np.zeros((4, 2)), u=np.ones((4, 1)))
+        assert len(read_raw_safely(Path("a.npz")).points) == 4

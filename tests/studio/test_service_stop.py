@@ -45,7 +45,9 @@ def clients(url: str, count: int, seconds: float, seen: "Counter[str]") -> list[
                 which = turn % len(cases)
                 try:
                     answer = client.post(PATH, json=body_of(cases[which]))
-                except httpx.ConnectError:  # nobody listens: it was not accepted
+                # Nobody listens, or an idle connection was closed before its next request was read: not accepted.
+                # (One that is accepted and gets no answer ends in RemoteProtocolError.)
+                except (httpx.ConnectError, httpx.ReadError):
                     seen["gone"] += 1
                     return
                 except httpx.HTTPError as error:

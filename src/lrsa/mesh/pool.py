@@ -10,7 +10,7 @@ import os
 import signal
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cache
 from multiprocessing import get_context
 from multiprocessing.connection import wait
@@ -32,6 +32,8 @@ class Call:
     arguments: tuple[Any, ...]
     path: Path
     """Named when the process dies."""
+    folder: str = field(default_factory=os.getcwd)
+    """To which relative paths belong: that of the program may have changed since a worker was started."""
 
 
 class ReaderPool:
@@ -163,6 +165,7 @@ def _serve(connection: Any, most: int | None) -> None:
         except (EOFError, OSError):
             os._exit(0)  # VTK takes long to leave in order
         try:
+            os.chdir(call.folder)
             answer = call.function(*call.arguments)
         except LrsaError as error:
             answer = error
