@@ -25,7 +25,7 @@ from lrsa.problems.catalogue import CATALOGUE
 
 pytest_plugins = ["small_runs", "small_catalogue"]
 NO_FEATURES = {"elasticity", "airfoil", "pipe"}
-FAST = ("darcy", "elasticity")
+FAST = ("darcy",)
 PROJECTED = {"f-fno", "lsm"}
 """Models of a grid that were published for Elasticity, by a projection to one."""
 CELLS = "out/cells"

@@ -45,8 +45,8 @@ def clients(url: str, count: int, seconds: float, seen: "Counter[str]") -> list[
                 which = turn % len(cases)
                 try:
                     answer = client.post(PATH, json=body_of(cases[which]))
-                # Nobody listens, or an idle connection was closed before its next request was read: not accepted.
-                # (One that is accepted and gets no answer ends in RemoteProtocolError.)
+                # Nobody listens, or an idle connection was closed before its next request was read: it was
+                # not accepted. (One that is accepted and gets no answer ends in RemoteProtocolError.)
                 except (httpx.ConnectError, httpx.ReadError):
                     seen["gone"] += 1
                     return
