@@ -147,6 +147,7 @@ def test_the_same_case_is_drawn_for_both_models(home: Path) -> None:
     assert (home / "results/paper/figure-qualitative-demo.png").stat().st_size > 20_000
 
 
+@pytest.mark.slow
 def test_efficiency_is_measured_once_as_ratios(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     from lrsa.bench.settings import Setting
 

@@ -85,7 +85,9 @@ def assert_equal_to_surrogate(run: Path, path: Path, conditioned: bool = False, 
         assert np.linalg.norm(found - expected) < 1e-5 * np.linalg.norm(expected)
 
 
-@pytest.mark.parametrize("kind", ["conditioned", "grid", "transolver"])
+@pytest.mark.parametrize(
+    "kind", ["conditioned", *(pytest.param(k, marks=pytest.mark.slow) for k in ("grid", "transolver"))]
+)
 def test_a_program_equals_its_surrogate_on_other_numbers_of_cases_and_points(
     tmp_path: Path, kind: str
 ) -> None:

@@ -363,7 +363,8 @@ def test_the_peak_comes_when_the_warm_up_is_over(data: Path, warmup: float) -> N
 
 
 @pytest.mark.usefixtures("home")
-@pytest.mark.parametrize("precision", ["fp32", pytest.param("fp16", marks=pytest.mark.slow)])
+@pytest.mark.slow  # of every optimiser; tests/training/test_resume.py kills runs by our recipe
+@pytest.mark.parametrize("precision", ["fp32", "fp16"])
 def test_a_killed_run_ends_as_if_nothing_had_happened(precision: str) -> None:
     """A process killed in the first epoch and right after a checkpoint, beside one that was not."""
     data = write(Path("long.h5"), grid_cases(30), grid_cases(2, seed=1))
