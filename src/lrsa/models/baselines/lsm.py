@@ -116,12 +116,13 @@ class LSM(nn.Module):
         context = context or Context()
         if self.projection is not None:
             g = self._unet(self.projection.to_grid(self.lift(x, f, context), x, context))
-            return self.head(self.projection.to_points(g, x))
+            return self.head(self.projection.to_points(g.permute(0, 2, 3, 1), x))
         grid = full_grid(context, "LSM")
-        return self.head(self._unet(self.lift(x, f, context).unflatten(1, grid)).flatten(1, 2))
+        g = self._unet(self.lift(x, f, context).unflatten(1, grid))
+        return self.head(g.flatten(2).transpose(1, 2))
 
     def _unet(self, values: Tensor) -> Tensor:
-        """(B, H, W, d) -> (B, H, W, d)."""
+        """(B, H, W, d) -> (B, d, H, W)."""
         grid = values.shape[1:3]
         h = pad_grid(values).permute(0, 3, 1, 2)  # (B, d, H, W)
         patch = (h.shape[2] // PATCHES, h.shape[3] // PATCHES)
@@ -134,7 +135,7 @@ class LSM(nn.Module):
         for conv in self.up:
             coarse = interpolate(h, scale_factor=2, mode="bilinear", align_corners=True)
             h = conv(torch.cat([scales.pop(), coarse], dim=1))
-        return self.out(h)[:, :, : grid[0], : grid[1]].permute(0, 2, 3, 1)
+        return self.out(h)[:, :, : grid[0], : grid[1]]
 
     def _check_norm(self, samples: int, coarsest: tuple[int, int]) -> None:
         alone = samples * coarsest[0] * coarsest[1] == 1
