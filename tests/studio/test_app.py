@@ -34,6 +34,8 @@ def answers(scratch: Path, *requests: tuple[str, str, dict[str, Any]]) -> list[t
     """Status and text for each (method, path, options)."""
 
     async def drop(path: Path) -> None:
+        if path.suffix == ".stl":
+            raise ValueError(f"nothing was foreseen for\n{path}")
         if path.suffix != ".vtu":
             raise LrsaError(f"{path} is of no known format")
 
@@ -60,9 +62,12 @@ def test_a_file_is_kept_under_its_own_name_and_nowhere_else(tmp_path: Path):
 
 
 def test_what_is_wrong_with_a_file_is_said_without_where_it_was_kept(tmp_path: Path):
-    ((status, text),) = answers(tmp_path, ("POST", "/upload?name=a.doc", {"data": b"words"}))
-    assert status == 200
-    assert text == '{"problem": "a.doc is of no known format"}'
+    """Whatever went wrong with it, foreseen or not, the answer is 4xx."""
+    sent = [("POST", f"/upload?name=a.{suffix}", {"data": b"words"}) for suffix in ("doc", "stl")]
+    assert answers(tmp_path, *sent) == [
+        (422, '{"problem": "a.doc is of no known format"}'),
+        (422, '{"problem": "a.stl makes no case (ValueError: nothing was foreseen for a.stl)"}'),
+    ]
 
 
 def test_a_file_that_is_too_large_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):

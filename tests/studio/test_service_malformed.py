@@ -1,6 +1,7 @@
 """Whatever is sent, the answer is 4xx: never 5xx, never the end of the service."""
 
 import io
+import multiprocessing
 import pickle
 import socket
 import struct
@@ -16,6 +17,7 @@ import pytest
 from serving import Running, body_of, cloud, plate, plates, recorded, running
 
 from lrsa.studio.service_bodies import Limits
+from lrsa.surrogate.inputs import Inputs
 
 PATH, FILES = "/v1/models/lrsa-mesh/predict", "/v1/models/plates/predict"
 GOOD = body_of(cloud(0, 12))
@@ -248,6 +250,31 @@ def test_spoilt_bodies_are_refused(service: Running, tmp_path: Path, count: int)
         for seed in range(count):
             rng = np.random.default_rng(seed)
             check(client, wrong_json(rng) if seed % 3 else wrong_file(rng, files))
+    check_well(service)
+
+
+def test_what_nobody_foresaw_in_a_file_is_refused(service: Running, monkeypatch: pytest.MonkeyPatch) -> None:
+    def fail(inputs: Inputs, path: Path) -> None:
+        raise ValueError(f"nothing was foreseen for {path}")
+
+    with monkeypatch.context() as patched, service.client() as client:
+        patched.setattr(Inputs, "load", fail)
+        path, body, headers = as_file(npz(x=np.zeros((5, 2)), a=np.zeros(5)), "a.npz")
+        answer = client.post(path, content=body, headers=headers)
+    assert (answer.status_code, answer.json()["detail"]) == (
+        422,
+        "the file makes no case (ValueError: nothing was foreseen for case.npz)",
+    )
+
+
+def test_a_reader_that_was_killed_is_replaced(service: Running, tmp_path: Path) -> None:
+    """While it waits, and while it reads: neither the file that comes next nor the service suffers."""
+    path, body, headers = as_file(originals(tmp_path)[".vtu"], "a.vtu")
+    with service.client() as client:
+        for _ in range(3):
+            for reader in multiprocessing.active_children():
+                reader.kill()
+            assert client.post(path, content=body, headers=headers).status_code in (200, 422)
     check_well(service)
 
 

@@ -121,25 +121,32 @@ class _Worker:
     def start(self, call: Call) -> Any:
         """Hand over a call; the connection on which its result will come."""
         if self.process is None or not self.process.is_alive():
-            self.stop()
-            context = get_context("spawn")
-            self.connection, theirs = context.Pipe()
-            self.process = context.Process(target=_serve, args=(theirs, self.most), daemon=True)
-            self.process.start()
-            theirs.close()
-        self.connection.send(call)
+            self._begin()
+        try:
+            self.connection.send(call)
+        except OSError:  # it died just now, of the file before
+            self._begin()
+            self.connection.send(call)
         return self.connection
 
     def result(self, path: Path) -> Any:
         try:
             return self.connection.recv()
-        except (EOFError, OSError):
-            self.stop()
+        except Exception:  # the pipe ended, or what came through it is no answer
+            self.stop(kill=True)
             return LrsaError(f"{path} crashed its reader: the file is damaged, or too large for the memory")
 
     def timed_out(self, path: Path) -> LrsaError:
         self.stop(kill=True)
         return LrsaError(f"{path} was not read in time: the file is damaged, or on a very slow disk")
+
+    def _begin(self) -> None:
+        self.stop()
+        context = get_context("spawn")
+        self.connection, theirs = context.Pipe()
+        self.process = context.Process(target=_serve, args=(theirs, self.most), daemon=True)
+        self.process.start()
+        theirs.close()
 
     def stop(self, kill: bool = False) -> None:
         if self.process is None:

@@ -1,6 +1,6 @@
 """What the page's own server answers besides trame: files in, files out, and nobody else's page."""
 
-import json
+import logging
 import re
 from pathlib import Path
 from typing import Any
@@ -54,14 +54,21 @@ def _upload(studio: Any) -> Any:
             raise web.HTTPRequestEntityTooLarge(LARGEST, size)
         try:
             await studio.drop(folder / name)
-        except LrsaError as error:
-            words = str(error).replace(f"{folder}/", "")
+        except Exception as error:  # whatever a file does to its reader, the page goes on
+            problem = _said(error, name).replace(f"{folder}/", "")
             with studio.state:
-                studio.state.problem = words
-            return web.Response(text=json.dumps({"problem": words}), content_type="application/json")
+                studio.state.problem = problem
+            return web.json_response({"problem": problem}, status=422)
         return web.json_response({"points": studio.state.points})
 
     return upload
+
+
+def _said(error: Exception, name: str) -> str:
+    if isinstance(error, LrsaError):
+        return str(error)
+    logging.getLogger(__name__).warning("a file makes no case", exc_info=error)
+    return f"{name} makes no case ({type(error).__name__}: {' '.join(str(error).split())[:200]})"
 
 
 async def _keep(request: web.Request, path: Path) -> int:

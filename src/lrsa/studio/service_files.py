@@ -4,6 +4,7 @@ Only formats that are whole in one file: a collection names others, and what a r
 """
 
 import asyncio
+import logging
 import re
 import tempfile
 from collections.abc import Callable, Mapping
@@ -73,12 +74,7 @@ class Files:
 
     async def write(self, received: Received, u: np.ndarray) -> tuple[Path, bytes]:
         """The same file with the predicted fields (N, o) or (1, N, o) in it: its name and content."""
-        loaded, times = received.loaded, received.loaded.case.times
-        fields = received.inputs.fields(u if times is None else u[0], loaded, None if times is None else 0)
-        time = None if times is None else float(times[0])
-        folder, location = loaded.path.parent, received.inputs.roles.location
-        writing = Call(write_beside, (loaded.path, fields, location, time), loaded.path)
-        out = await self._elsewhere(folder, lambda pool: pool.one(writing))
+        out = await self._elsewhere(received.loaded.path.parent, lambda pool: _write(received, u, pool))
         return Path(f"predicted{out.suffix}"), out.read_bytes()
 
     def folder_of_request(self) -> tempfile.TemporaryDirectory[str]:
@@ -86,7 +82,7 @@ class Files:
         return tempfile.TemporaryDirectory(dir=self.folder)
 
     async def _elsewhere(self, folder: Path, work: Callable[[ReaderPool], Any]) -> Any:
-        """Run work that calls other processes in a thread."""
+        """Run work that calls other processes in a thread; whatever a file does to it is an LrsaError."""
         pool = await self._pools.get()
 
         def free(done: asyncio.Future[Any]) -> None:
@@ -99,6 +95,12 @@ class Files:
             return await asyncio.shield(running)
         except LrsaError as error:
             raise LrsaError(_told(error, folder)) from error
+        except OSError:  # of this machine: the file itself is opened elsewhere
+            raise
+        except Exception as error:
+            logging.getLogger(__name__).warning("a file makes no case", exc_info=error)
+            reason = LrsaError(f"the file makes no case ({type(error).__name__}: {str(error)[:200]})")
+            raise LrsaError(_told(reason, folder)) from error
 
     def _load(self, served: Served, form: Form, path: Path, pool: ReaderPool) -> Received:
         given, times = _numbers(form.fields, "globals"), _numbers(form.fields, "time")
@@ -120,6 +122,15 @@ class Files:
         if asked is not None and len(asked) != 1:
             raise LrsaError(f"{path.name} has {len(asked)} times: ask for one with --time")
         return Received(inputs, loaded)
+
+
+def _write(received: Received, u: np.ndarray, pool: ReaderPool) -> Path:
+    loaded, times = received.loaded, received.loaded.case.times
+    fields = received.inputs.fields(u if times is None else u[0], loaded, None if times is None else 0)
+    time = None if times is None else float(times[0])
+    return pool.one(
+        Call(write_beside, (loaded.path, fields, received.inputs.roles.location, time), loaded.path)
+    )
 
 
 def _numbers(fields: Mapping[str, str], name: str) -> np.ndarray | None:
