@@ -190,6 +190,9 @@ def test_a_dropped_mesh_comes_back_predicted(visit: Visit, tmp_path: Path):
             assert coloured(np.asarray(Image.open(path).convert("RGB")).astype(int)) > 0.05
     visit.page.locator("#file").set_input_files({"name": "bad.vtu", "mimeType": "", "buffer": b"no mesh"})
     until(lambda: "bad.vtu" in visit.page.get_by_role("alert").inner_text(), "what is wrong with it")
+    (refused,) = until(lambda: visit.wrong, "the refusal, which the browser writes down by itself")
+    assert "422" in refused
+    visit.wrong.clear()
 
 
 @pytest.mark.parametrize("width", [1400], indirect=True)

@@ -14,7 +14,7 @@ from lrsa.errors import LrsaError
 from lrsa.mesh.writing import write_mesh
 from lrsa.studio.cameras import Camera
 from lrsa.studio.downloads import write_points, write_prediction
-from lrsa.studio.drawing import View, draw, vectors_of
+from lrsa.studio.drawing import GAP, View, draw, stretch_of, vectors_of
 from lrsa.studio.exploring import Exploration
 from lrsa.studio.probes import along, picked, probe
 from lrsa.studio.shapes import VALUE, Clip, Shape
@@ -86,11 +86,20 @@ def test_the_error_that_is_drawn_is_that_of_the_fields(exploration: Exploration)
     assert drawn.panels[0].high == pytest.approx(error.max())
 
 
+def test_a_threshold_of_the_field_chooses_the_error_that_is_drawn(exploration: Exploration):
+    start = tuple(exploration.start())
+    low, high = np.quantile(draw(exploration, View("u", start)).prediction.u[:, 0], [0.3, 0.9])
+    kept = draw(exploration, View("u", start, threshold=(float(low), float(high)))).panels
+    assert kept[2].title == "|error|"
+    assert kept[2].surfaces[0].n_points == kept[0].surfaces[0].n_points > 0
+
+
 def test_the_slider_shows_truth_on_its_left_and_prediction_on_its_right(exploration: Exploration):
     start = tuple(exploration.start())
     whole = draw(exploration, View("u", start)).panels
     left, right = draw(exploration, View("u", start, mode="slider", divide=0.3)).panels[0].surfaces
-    assert left.bounds[1] == pytest.approx(right.bounds[0]) == pytest.approx(-5 + 0.3 * 10, abs=1e-4)
+    place, gap = -5 + 0.3 * 10, GAP * 10 / 2
+    assert (left.bounds[1], right.bounds[0]) == pytest.approx((place - gap, place + gap), abs=1e-4)
     for part, panel in ((left, whole[1]), (right, whole[0])):
         at = part.find_closest_point((part.bounds[0], 0, 0))
         there = panel.surfaces[0].find_closest_point(part.points[at])
@@ -107,6 +116,9 @@ def test_warp_moves_points_by_the_vector(exploration: Exploration):
     assert moved is not None
     expected = exploration.opened.shape.points[:, :2] + 0.5 * drawn.prediction.u[:, :2]
     assert np.allclose(moved[:, :2], expected, atol=1e-6)
+    tiny = replace(drawn.prediction, u=1e-6 * drawn.prediction.u)
+    assert stretch_of(exploration, exploration.opened, drawn.prediction, "uv") == 1
+    assert 1e4 < stretch_of(exploration, exploration.opened, tiny, "uv") < 1e7
     cut = draw(exploration, replace(view, warp="", clip=Clip(1, 0.0)))
     assert cut.panels[0].surfaces[0].bounds[3] == pytest.approx(0)
 
@@ -207,6 +219,8 @@ def test_every_frame_is_that_of_the_whole_prediction(protocol: str, tmp_path: Pa
         assert np.allclose(found.u, whole[frame], atol=1e-6)
         assert found.truth is not None
         assert case.u is not None
+        scale = draw(made, View(made.fields[0], frame=frame)).panels[0]
+        assert scale.high >= case.u[-len(whole) :, :, 0].max()  # that of all frames, from the first on
         assert np.array_equal(found.truth, case.u[len(case.u) - len(whole) + frame])
 
 

@@ -4,6 +4,7 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
+import pyvista
 from cylinder import cylinder
 from small import grid_cases, ragged_cases
 
@@ -17,13 +18,39 @@ def cube(surface: np.ndarray | None = None) -> PointSet:
     return PointSet(CUBE.astype(np.float32), grid=(5, 5, 5), surface=surface)
 
 
-@pytest.mark.parametrize("case", [cylinder(1, 1, 6, 16), grid_cases(1)[0], ragged_cases(1)[0], cube()])
+@pytest.mark.parametrize("case", [cylinder(1, 1, 6, 16), grid_cases(1)[0], cube()])
 def test_every_drawn_point_has_the_value_of_its_point(case: PointSet):
     """Whatever the cells are: f(x) is drawn at x."""
     shape = Shape(case)
     drawn = shape.drawn(shape.points @ np.array([1.0, 2.0, 3.0]), Look())
     assert drawn.n_points
     assert np.allclose(drawn[VALUE], drawn.points @ np.array([1.0, 2.0, 3.0]), atol=1e-5)
+
+
+def test_a_flat_cloud_is_drawn_as_discs_around_its_points():
+    shape = Shape(ragged_cases(1)[0])
+    drawn = shape.drawn(shape.points @ np.array([1.0, 2.0, 3.0]), Look())
+    discs = np.asarray(drawn.points).reshape(len(shape.points), -1, 3)
+    assert np.allclose(discs.mean(axis=1), shape.points, atol=1e-5)
+    assert np.allclose(
+        drawn[VALUE].reshape(discs.shape[:2]), (shape.points @ np.array([1.0, 2.0, 3.0]))[:, None]
+    )
+
+
+def test_points_around_a_body_are_drawn_where_they_are_asked_for():
+    """Of a body whose surface alone is a mesh, the points of the flow are in no cell."""
+    ball = pyvista.Sphere(theta_resolution=8, phi_resolution=8)
+    around = np.array([[3.0, 0, 0], [0, 3, 0], [0, 0, 3]], np.float32)
+    cells = np.asarray(ball.faces).reshape(-1, 4)[:, 1:]
+    case = PointSet(np.concatenate([np.asarray(ball.points), around]), cells=cells)
+    shape = Shape(case)
+    assert shape.has_body
+    values = shape.points @ np.array([1.0, 2.0, 3.0])
+    for body, count in ((True, ball.n_points), (False, len(case))):
+        drawn = shape.drawn(values, Look(body=body))
+        assert drawn.n_points == count
+        assert np.allclose(drawn[VALUE], drawn.points @ np.array([1.0, 2.0, 3.0]), atol=1e-5)
+        assert shape.bounds(body).max() == pytest.approx(0.5 if body else 3)
 
 
 def test_of_a_volume_only_the_outside_is_drawn():
@@ -49,6 +76,14 @@ def test_a_threshold_leaves_whole_cells_between_its_ends():
     assert shape.drawn(shape.points[:, 2], Look(threshold=(7, 8))).n_points == 0
 
 
+def test_a_threshold_may_be_about_another_field():
+    """The error is drawn where the field lies between the ends."""
+    shape = Shape(cube())
+    drawn = shape.drawn(shape.points[:, 0], Look(threshold=(0.25, 0.5)), by=shape.points[:, 2])
+    assert drawn.bounds[4:] == pytest.approx((0.25, 0.5))
+    assert np.allclose(drawn[VALUE], drawn.points[:, 0])
+
+
 def test_what_is_not_known_is_not_drawn():
     shape = Shape(cube())
     values = np.where(shape.points[:, 0] > 0.5, np.nan, 1.0)
@@ -60,7 +95,11 @@ def test_what_is_not_known_is_not_drawn():
 def test_of_a_body_in_a_volume_only_its_faces_are_drawn():
     shape = Shape(cube(surface=CUBE[:, 2] == 0))
     assert shape.has_body
-    assert shape.drawn(np.zeros(125), Look(body=True)).area == pytest.approx(1)
+    drawn = shape.drawn(shape.points[:, 0], Look(body=True))
+    assert drawn.area == pytest.approx(1)
+    assert np.allclose(drawn[VALUE], drawn.points[:, 0])
+    half = shape.drawn(shape.points[:, 0], Look((Clip(0, 0.4),), body=True))
+    assert half.area == pytest.approx(0.4)
     assert shape.drawn(np.zeros(125), Look(body=False)).area == pytest.approx(6)
 
 

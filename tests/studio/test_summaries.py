@@ -1,6 +1,7 @@
 """Numbers of a whole field: integrals that are known exactly."""
 
 from dataclasses import replace
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -9,12 +10,17 @@ from cylinder import cylinder
 from small import ragged_cases
 
 from lrsa.pointset import PointSet
-from lrsa.studio.summaries import body_faces, measures, summary
+from lrsa.studio.exploring import Exploration
+from lrsa.studio.summaries import Numbers, body_faces, force_unit, measures, summary
+from lrsa.studio.words import short
+
+pytest_plugins = ["studio_runs"]
 
 
 def numbers(case: PointSet, values: np.ndarray) -> dict[str, float]:
-    rows = summary(case, values, values, measures(case), body_faces(case))
+    *rows, error = summary(case, values, values, measures(case), body_faces(case))
     assert all(row["prediction"] == row["truth"] for row in rows)
+    assert error == {"name": "relative L2 error", "prediction": "0", "truth": ""}
     return {row["name"]: float(row["prediction"]) for row in rows}
 
 
@@ -56,3 +62,33 @@ def test_a_plane_in_space_has_the_force_of_the_plane():
     assert case.u is not None
     lifted = replace(case, x=np.pad(case.x, ((0, 0), (0, 1)), constant_values=2.0))
     assert numbers(lifted, case.u[:, 2]) == pytest.approx(numbers(case, case.u[:, 2]), abs=1e-4)
+
+
+def test_the_page_has_the_force_of_pressures_alone_and_the_quantities_of_the_run(runs: Path):
+    """Named in the run's configuration, as `lrsa evaluate` counts them."""
+    made = Exploration(runs / "flow")
+    made.config = replace(made.config, train=replace(made.config.train, quantities="top=max:p"))
+    opened = made.choose(0)
+    counted, found = Numbers.of(made, opened), made.predict(made.start())
+    rows = {field: {row["name"]: row for row in counted.rows(field, made.start(), found)} for field in "up"}
+    assert "force y [m²/s² m]" in rows["p"]
+    assert not any("force" in name for name in rows["u"])
+    for field in "up":
+        assert rows[field]["top"]["prediction"] == short(float(found.u[:, 2].max()), 5)
+        assert rows[field]["top"]["truth"] == short(float(opened.case.u[:, 2].max()), 5)  # pyright: ignore
+    away = made.predict((1.0, 0.0))
+    assert all(row["truth"] == "" for row in counted.rows("p", (1.0, 0.0), away))
+
+
+def test_the_relative_error_is_that_of_the_field():
+    case = cylinder(1, 0, 4, 8)
+    rows = summary(case, 1.1 * case.x[:, 0], case.x[:, 0], measures(case), [])
+    assert float(rows[-1]["prediction"]) == pytest.approx(0.1, rel=1e-3)
+
+
+@pytest.mark.parametrize(
+    ("pressure", "length", "axes", "unit"),
+    [("Pa", "m", 3, "N"), ("Pa", "m", 2, "N/m"), ("MPa", "mm", 3, "MPa mm²"), ("", "m", 3, "")],
+)
+def test_units_of_forces(pressure: str, length: str, axes: int, unit: str):
+    assert force_unit(pressure, length, axes) == unit

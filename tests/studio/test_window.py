@@ -36,7 +36,6 @@ def test_a_place_of_the_picture_is_that_of_the_panel_there(rows: bool, place: tu
     assert found is not None
     assert found[0].title == "prediction"
     assert found[1:] == pytest.approx((0, -0.6) if not rows else (-0.6, 0))
-    assert window.aspect(900, 300) == pytest.approx(9 if rows else 1)
 
 
 def test_the_scene_keeps_every_actor_whatever_is_shown():

@@ -6,8 +6,8 @@ import numpy as np
 
 from lrsa.studio.drawing import View
 from lrsa.studio.exploring import Exploration, Opened, Parameter
-from lrsa.studio.probes import named
 from lrsa.studio.shapes import Clip
+from lrsa.studio.words import named, short
 
 MODES = [
     {"title": "truth, prediction and error", "value": "side"},
@@ -15,7 +15,7 @@ MODES = [
     *({"title": mode, "value": mode} for mode in ("prediction", "truth", "error")),
 ]
 TOOLS = [
-    {"words": "show all", "icon": "mdi-fit-to-page-outline"},
+    {"words": "show all", "icon": "mdi-fit-to-page-outline", "fit": True},
     {"words": "zoom in", "icon": "mdi-magnify-plus-outline", "zoom": 1.25},
     {"words": "zoom out", "icon": "mdi-magnify-minus-outline", "zoom": 0.8},
     {"words": "turn left", "icon": "mdi-arrow-left", "turn": [-0.2, 0]},
@@ -29,6 +29,7 @@ THIN = {"density": "compact", "hideDetails": True, "color": "#1f6f8b"}
 PAGE: dict[str, Any] = {
     "view": "runs",
     "problem": "",
+    "busy": "",
     "modes": MODES,
     "tools": TOOLS,
     "thin": THIN,
@@ -47,10 +48,13 @@ RUN: dict[str, Any] = {
 CASE: dict[str, Any] = {
     "points": 0,
     "times": [0.0],
+    "time_unit": "",
     "warps": [],
+    "stretch": 1.0,
     "clip_axes": [],
+    "axes": "x, y",
+    "triad": [],
     "has_body": False,
-    "force": False,
 }
 ASKED: dict[str, Any] = {
     "field": "",
@@ -76,7 +80,9 @@ ASKED: dict[str, Any] = {
 DRAWN: dict[str, Any] = {
     "bars": [],
     "rowwise": False,
-    "unit": "",
+    "height": 500,
+    "label": "",
+    "force": False,
     "numbers": [],
     "warnings": [],
     "probe": None,
@@ -84,6 +90,7 @@ DRAWN: dict[str, Any] = {
     "milliseconds": 0.0,
     "moved": False,
     "has_truth": False,
+    "clip_words": "",
     "threshold_words": "",
 }
 HELD: dict[str, Any] = {"playing": False, "tool": "probe"}
@@ -95,9 +102,6 @@ def view_of(state: Any, exploration: Exploration, opened: Opened) -> View:
     """What the page asks for."""
     values = tuple(float(v) for v in state.values) if opened.case.globals is not None else ()
     frame = min(max(int(state.frame), 0), len(exploration.frames()) - 1)
-    axis = min(int(state.clip_axis), 2)
-    low, high = opened.shape.bounds()[axis]
-    clip = Clip(axis, float(low + float(state.clip_at) * (high - low)), bool(state.clip_above))
     return View(
         state.field,
         values,
@@ -106,10 +110,17 @@ def view_of(state: Any, exploration: Exploration, opened: Opened) -> View:
         float(state.divide),
         state.warp or "",
         float(state.factor),
-        clip if state.clip else None,
+        clip_of(state, opened) if state.clip else None,
         threshold_of(state, opened) if state.threshold else None,
         bool(state.body),
     )
+
+
+def clip_of(state: Any, opened: Opened) -> Clip:
+    """The plane at this share of what is drawn."""
+    axis = min(int(state.clip_axis), 2)
+    low, high = opened.shape.bounds(bool(state.body))[axis]
+    return Clip(axis, float(low + float(state.clip_at) * (high - low)), bool(state.clip_above))
 
 
 def threshold_of(state: Any, opened: Opened) -> tuple[float, float]:
@@ -128,7 +139,7 @@ def slider_of(parameter: Parameter) -> dict[str, Any]:
         "high": parameter.high,
         "step": width / 200,
         "slack": 1e-6 * width,
-        "range": f"{parameter.low:.4g} to {parameter.high:.4g}",
+        "range": f"{short(parameter.low)} to {short(parameter.high)}",
     }
 
 

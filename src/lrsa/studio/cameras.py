@@ -5,6 +5,7 @@ The picture itself is drawn in the browser; both share these numbers.
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from itertools import product
 from typing import Any
 
 import numpy as np
@@ -12,7 +13,7 @@ import numpy as np
 ANGLE = 30.0
 """Degrees between the lower and the upper edge of a picture in perspective."""
 EYE = (1.0, -1.5, 0.9)
-"""From where bodies in space are looked at; z is up."""
+"""From where bodies in space are looked at: along, across, up."""
 MARGIN = 1.08
 
 
@@ -29,7 +30,9 @@ class Camera:
     view_angle: float = ANGLE
 
     @staticmethod
-    def fitted(bounds: np.ndarray, aspect: float, flat: bool, foot: float = 0.0) -> "Camera":
+    def fitted(
+        bounds: np.ndarray, aspect: float, flat: bool, foot: float = 0.0, head: float = 0.0, up: int = 2
+    ) -> "Camera":
         """All of the box (3, 2) in the picture, from above where it is flat.
 
         Args:
@@ -37,24 +40,36 @@ class Camera:
             aspect: Width by height of the picture.
             flat: Whether the box has no depth.
             foot: Share of the height, at the lower edge, that stays free.
+            head: Share of it at the upper edge.
+            up: The axis that points upwards, of what is not flat.
         """
         middle, size = bounds.mean(axis=1), np.ptp(bounds, axis=1)
-        room = 1 - min(max(foot, 0.0), 0.5)
+        foot, head = min(max(foot, 0.0), 0.5), min(max(head, 0.0), 0.3)
+        room = 1 - foot - head
+        least = 1e-12 + 1e-6 * float(size.max())
+        right, above, near = _frame(flat, up)
+        across, height, depth = np.abs(np.stack([right, above, near])) @ size / 2
         if flat:
-            half = MARGIN * max(size[1] / room, size[0] / aspect, 1e-12 + 1e-6 * size.max()) / 2
-            eye, up, sight = np.array([0, 0, 4 * half]), np.array([0.0, 1.0, 0.0]), half
+            distance = half = MARGIN * max(height / room, across / aspect, least)
         else:
-            radius = max(float(np.linalg.norm(size)) / 2, 1e-12)
-            opening = np.arctan(np.tan(np.radians(ANGLE) / 2) * min(room, aspect))
-            eye, up = (
-                np.array(EYE) / np.linalg.norm(EYE) * radius / np.sin(opening),
-                np.array([0.0, 0.0, 1.0]),
+            corners = (np.array(list(product((-1, 1), repeat=3))) * size / 2) @ np.stack(
+                [right, above, near], 1
             )
-            half, sight = radius, float(np.linalg.norm(eye) * np.tan(np.radians(ANGLE) / 2))
-        side = np.cross(up, eye)
-        above = np.cross(eye, side) / max(float(np.linalg.norm(np.cross(eye, side))), 1e-300)
-        target = middle - above * sight * (1 - room)
-        return Camera(tuple(target + eye), tuple(target), tuple(up), flat, float(half))
+            slope = np.tan(np.radians(ANGLE) / 2) / MARGIN
+            beside = np.abs(corners[:, 0]) / aspect, np.abs(corners[:, 1]) / room
+            distance = max(float((np.maximum(*beside) / slope + corners[:, 2]).max()), depth + least)
+            half = distance * slope * MARGIN
+        target = middle - above * half * (foot - head)
+        distance = 4 * distance if flat else distance
+        return Camera(
+            tuple(target + near * distance), tuple(target), tuple(np.eye(3)[1 if flat else up]), flat, half
+        )
+
+    @staticmethod
+    def extent(bounds: np.ndarray, flat: bool, up: int = 2) -> tuple[float, float]:
+        """Width and height of the box (3, 2) as it is looked at first, from far away."""
+        width, height = np.abs(np.stack(_frame(flat, up)[:2])) @ np.ptp(bounds, axis=1)
+        return float(width), float(height)
 
     def ray(self, across: float, up: float, aspect: float) -> tuple[np.ndarray, np.ndarray]:
         """(3,) a place before all that is seen and (3,) the unit direction at a place of the picture.
@@ -92,3 +107,16 @@ class Camera:
         )
         scale, angle = float(values["parallelScale"]), float(values["viewAngle"])
         return Camera(position, focal_point, view_up, bool(values["parallelProjection"]), scale, angle)
+
+
+def _frame(flat: bool, up: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """(3,) unit vectors to the right, upwards in the picture, and towards the eye."""
+    if flat:
+        right, above, near = np.eye(3)
+        return right, above, near
+    eye = np.zeros(3)
+    eye[[(up + 1) % 3, (up + 2) % 3, up]] = EYE
+    near = eye / np.linalg.norm(eye)
+    right = np.cross(np.eye(3)[up], near)
+    right /= np.linalg.norm(right)
+    return right, np.cross(near, right), near

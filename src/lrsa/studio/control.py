@@ -7,32 +7,33 @@ meanwhile is kept, so that the picture follows a slider however slow the model i
 import asyncio
 import shutil
 import tempfile
-from collections.abc import Callable, Coroutine, Iterator
-from concurrent.futures import ThreadPoolExecutor
-from contextlib import contextmanager
+from collections.abc import Callable
 from functools import partial
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any
 
 import numpy as np
 
 from lrsa.errors import LrsaError
-from lrsa.studio.asking import ASKED, FIRST, place_of, slider_of, threshold_of, view_of
+from lrsa.studio.asking import ASKED, FIRST, clip_of, place_of, slider_of, threshold_of, view_of
+from lrsa.studio.backstage import Backstage
 from lrsa.studio.cameras import Camera
 from lrsa.studio.curves import line_chart, loss_chart
 from lrsa.studio.downloads import write_points, write_prediction
-from lrsa.studio.drawing import Drawing, draw, vectors_of
+from lrsa.studio.drawing import Drawing, View, draw, stretch_of, vectors_of
 from lrsa.studio.exploring import Exploration, Opened
-from lrsa.studio.probes import along, named, picked, probe
+from lrsa.studio.probes import along, drawn_at, moved_to, picked, probe
 from lrsa.studio.runs import Runs, read_curve
-from lrsa.studio.summaries import Faces, body_faces, measures, summary
-from lrsa.studio.window import Window, marks_at
+from lrsa.studio.stage import Stage
+from lrsa.studio.summaries import Numbers
+from lrsa.studio.window import Window, dots, marks_at
+from lrsa.studio.words import named, short
 
 POLL, PLAY = 1.0, 0.15
 """Seconds between two looks at the runs, and between two frames."""
-NARROW, FOOT = 700, 54
-"""Pixels of width below which panels stand above each other, and of a panel that its scale takes."""
-Made = TypeVar("Made")
+RESET = ("frame", "warp", "factor", "clip", "clip_axis", "clip_at", "threshold", "threshold_range")
+RESET += ("probe_at", "line_from", "line_to")
+"""What another case begins anew with."""
 
 
 class Studio:
@@ -45,35 +46,37 @@ class Studio:
         self.scratch = Path(tempfile.mkdtemp(prefix="lrsa-studio-"))
         self.push: Callable[[bool], None] = lambda whole: None
         """Sends the scene to the browser, whole or what has changed of it."""
-        self._worker = ThreadPoolExecutor(1)
-        self._asked = asyncio.Event()
-        self._tasks: set[asyncio.Task[None]] = set()
-        self._size, self._fit, self._whole = (900.0, 500.0), True, True
-        self._weights = np.ones(0)
-        self._faces: Faces = []
+        self._back, self._asked = Backstage(server.state), asyncio.Event()
+        self._page, self._room, self._stage = 1400.0, (900.0, 500.0), Stage(900.0, 500.0)
+        self._fit, self._whole, self._framed = True, True, (self._stage, "", True)
+        self._opened: Opened | None = None
+        """The case that is drawn; the exploration may have the next one already."""
+        self._chosen: tuple[Exploration | None, int | None] = None, None
+        self._numbers: Numbers | None = None
         self._drawing: Drawing | None = None
         self.state.update({**FIRST, "folder": str(folder), "trame__title": "LRSA studio"})
         self.state.change(*ASKED)(lambda **_: self._asked.set())
         self.state.change("chosen")(lambda **_: self._draw_curves())
-        self.state.change("case_index")(lambda case_index, **_: self._begin(self._choose(case_index)))
+        self.state.change("warp")(lambda warp, **_: self._stretch(warp))
+        self.state.change("case_index")(lambda case_index, **_: self._back.begin(self._choose(case_index)))
         for name in ("explore", "clicked", "sized", "home", "reset_view"):
             server.controller.trigger(name)(getattr(self, name))
 
     def close(self) -> None:
         """Forget the files that were dropped."""
-        self._worker.shutdown(cancel_futures=True)
+        self._back.close()
         shutil.rmtree(self.scratch, ignore_errors=True)
 
     def start(self) -> None:
         """Follow the runs, draw what is asked for and play, until the server stops."""
         for work in (self._follow(), self._redraw(), self._play()):
-            self._begin(work)
+            self._back.begin(work)
 
     async def _follow(self) -> None:
         before: Any = None
         while True:
             if self.state.view == "runs":
-                rows = [run.row() for run in await self._aside(self.runs.table)]
+                rows = [run.row() for run in await self._back.aside(self.runs.table)]
                 if rows != before:
                     with self.state:
                         self.state.runs = before = rows
@@ -84,14 +87,16 @@ class Studio:
         paths = {row["name"]: Path(row["path"]) for row in self.state.runs}
         curves = {name: read_curve(paths[name]) for name in self.state.chosen if name in paths}
         curves = {name: rows for name, rows in curves.items() if rows}
-        self.state.curves = loss_chart(curves) if curves else ""
+        self.state.curves = loss_chart(curves, self._page) if curves else ""
 
     async def explore(self, path: str) -> None:
         """Open a run, and the first of its test cases."""
-        with self._saying():
-            made = await self._aside(partial(Exploration, Path(path)))
-            self.exploration, config = made, made.config
+        with self._back.saying(), self._back.busy(f"opening {Path(path).name}"):
+            made = await self._back.aside(partial(Exploration, Path(path)))
+            self.exploration, self._opened, config = made, None, made.config
             fields = [{"title": named(n, made.units.get(n, "")), "value": n} for n in made.fields]
+            first = 0 if made.cases is not None else None
+            self._chosen = made, first
             with self.state:
                 self.state.update(
                     {
@@ -100,50 +105,67 @@ class Studio:
                         "title": f"{Path(path).name}: {config.model} on {config.schema.name}",
                         "missing": made.missing,
                         "cases": [{"title": n, "value": i} for i, n in enumerate(made.names)],
-                        "case_index": 0 if made.cases is not None else None,
+                        "case_index": first,
                         "fields": fields,
                         "field": made.fields[0],
                         "parameters": [slider_of(p) for p in made.parameters],
                         "bars": [],
+                        "problem": "",
                     }
                 )
-            await self._choose(self.state.case_index)
+            if first is not None:
+                opened, numbers = await self._back.aside(partial(_counted, made, partial(made.choose, first)))
+                field = await self._back.aside(made.first_field)
+                self._open(made, opened, numbers, field)
 
     async def _choose(self, index: int | None) -> None:
-        if self.exploration is not None and index is not None and index >= 0:
-            with self._saying():
-                self._open(await self._aside(partial(self.exploration.choose, int(index))))
+        made = self.exploration
+        if made is None or index is None or index < 0 or self._chosen == (made, index):
+            return
+        self._chosen = made, index
+        with self._back.saying(), self._back.busy("reading the case"):
+            self._open(
+                made, *await self._back.aside(partial(_counted, made, partial(made.choose, int(index))))
+            )
 
     async def drop(self, path: Path) -> None:
         """Look at a file of the user's."""
-        if self.exploration is None:
+        made = self.exploration
+        if made is None:
             raise LrsaError("open a run first, then drop a file on it")
-        opened = await self._aside(partial(self.exploration.drop, path))
+        with self._back.busy(f"reading {path.name}"):
+            opened, numbers = await self._back.aside(partial(_counted, made, partial(made.drop, path)))
+        self._chosen = made, -1
         tests = [case for case in self.state.cases if case["value"] >= 0]
         with self.state:
             self.state.update({"case_index": -1, "cases": [*tests, {"title": path.name, "value": -1}]})
-        self._open(opened)
+        self._open(made, opened, numbers)
 
-    def _open(self, opened: Opened) -> None:
+    def _open(
+        self, exploration: Exploration, opened: Opened, numbers: Numbers, field: str | None = None
+    ) -> None:
         """Settings that depend on the case."""
-        assert self.exploration is not None
-        exploration, shape, case = self.exploration, opened.shape, opened.case
-        self._weights, self._faces, self._fit = measures(case), body_faces(case), True
-        coords = exploration.config.schema.names.coords or tuple("xyz")
-        reset = {name: ASKED[name] for name in ("frame", "warp", "clip", "clip_axis", "threshold")}
-        reset |= {name: ASKED[name] for name in ("threshold_range", "probe_at", "line_from", "line_to")}
+        if exploration is not self.exploration:
+            return
+        self._opened, self._numbers, self._fit = opened, numbers, True
+        shape, names = opened.shape, exploration.config.schema.names
+        coords = [(names.coords or tuple("xyz"))[axis] for axis in shape.axes]
+        nothing, vectors = {"title": "nothing", "value": ""}, vectors_of(exploration, opened)
         with self.state:
             self.state.update(
                 {
-                    **reset,
+                    **{name: ASKED[name] for name in RESET},
+                    "field": field or self.state.field,
                     "values": exploration.start(),
                     "times": exploration.frames(),
+                    "time_unit": names.units.get("time", names.units.get("t", "")),
                     "playing": False,
-                    "warps": ["", *vectors_of(exploration, opened)],
-                    "clip_axes": [{"title": coords[a], "value": i} for i, a in enumerate(shape.axes)],
-                    "points": len(case),
+                    "warps": [nothing, *({"title": name, "value": name} for name in vectors)],
+                    "clip_axes": [{"title": name, "value": i} for i, name in enumerate(coords)],
+                    "axes": ", ".join(coords),
+                    "triad": [] if shape.flat else coords,
+                    "points": len(opened.case),
                     "has_body": shape.has_body,
-                    "force": bool(self._faces),
                     "problem": "",
                 }
             )
@@ -153,50 +175,54 @@ class Studio:
         while True:
             await self._asked.wait()
             self._asked.clear()
-            exploration = self.exploration
-            if exploration is None or exploration.opened is None:
+            exploration, opened = self.exploration, self._opened
+            if exploration is None or opened is None:
                 continue
-            opened = exploration.opened
-            with self._saying():
+            with self._back.saying():
                 view = view_of(self.state, exploration, opened)
-                drawing = await self._aside(partial(draw, exploration, view))
-                if opened is exploration.opened:
+                drawing = await self._back.aside(partial(_drawn, exploration, opened, view))
+                if drawing is not None and opened is self._opened:
                     with self.state:
-                        self._show(exploration, opened, drawing)
+                        self._show(exploration, opened, view, drawing)
 
-    def _show(self, exploration: Exploration, opened: Opened, drawing: Drawing) -> None:
-        state, made = self.state, drawing.prediction
+    def _show(self, exploration: Exploration, opened: Opened, view: View, drawing: Drawing) -> None:
+        state, made, numbers, shape = self.state, drawing.prediction, self._numbers, opened.shape
+        assert numbers is not None
         self._drawing = drawing
         values, channel = [float(v) for v in state.values], exploration.fields.index(state.field)
-        known = None if made.truth is None else made.truth[:, channel]
-        rowwise = self._size[0] < NARROW and len(drawing.panels) > 1
-        changed = rowwise != state.rowwise or len(drawing.panels) != len(state.bars)
+        extent = Camera.extent(shape.bounds(bool(state.body)), shape.flat, shape.up)
+        self._stage = Stage.arranged(*self._room, len(drawing.panels), extent)
         marks = self._mark(exploration, opened, drawing, channel)
-        self.window.show(drawing.panels, rowwise, bool(state.lines), opened.shape.flat, marks)
+        self.window.show(drawing.panels, self._stage.rows, bool(state.lines), shape.flat, marks)
         low, high = threshold_of(state, opened)
         state.update(
             {
                 "bars": [panel.bar() for panel in self.window.shown()],
-                "rowwise": rowwise,
-                "unit": exploration.units.get(state.field, ""),
-                "numbers": summary(opened.case, made.u[:, channel], known, self._weights, self._faces),
+                "rowwise": self._stage.rows,
+                "height": self._stage.height,
+                "label": named(state.field, exploration.units.get(state.field, "")),
+                "numbers": numbers.rows(state.field, values, made),
+                "force": numbers.has_force(state.field),
                 "warnings": exploration.warnings(values),
                 "milliseconds": round(made.milliseconds, 1) or state.milliseconds,
                 "moved": not exploration.at_home(values),
                 "has_truth": drawing.has_truth,
-                "threshold_words": f"{low:.4g} to {high:.4g}",
+                "clip_words": short(clip_of(state, opened).place),
+                "threshold_words": f"{short(low)} to {short(high)}",
             }
         )
         self.push(self._whole)
         self._whole = False
-        if self._fit or changed:
+        framed, self._framed = self._framed, (self._stage, view.warp, view.body)
+        if self._fit or self._framed != framed:
             self._fit = False
             self.reset_view()
 
     def _mark(self, exploration: Exploration, opened: Opened, drawing: Drawing, channel: int) -> Any:
         """Values at the places that are asked for, and these places as marks."""
         state, made = self.state, drawing.prediction
-        at, start, end = (place_of(state[name]) for name in ("probe_at", "line_from", "line_to"))
+        asked = [place_of(state[name]) for name in ("probe_at", "line_from", "line_to")]
+        at, start, end = asked
         state.probe = None if at is None else probe(exploration, opened, made, at)
         state.line = ""
         if start is not None and end is not None and np.any(start != end):
@@ -204,26 +230,41 @@ class Studio:
             unit = exploration.units.get(coords[0], "") if coords else ""
             sampled = along(opened, made, channel, start, end)
             state.line = line_chart(sampled, named(name, exploration.units.get(name, "")), unit)
-        return marks_at(at, start, end)
+        shape = opened.shape
+        drawn = drawn_at(shape, drawing.panels[0].points)
+        return marks_at(*(p if p is None else moved_to(p, shape.points, drawn) for p in asked))
+
+    def _stretch(self, warp: str) -> None:
+        """A warp begins with a factor at which it is seen well."""
+        if warp and self.exploration is not None and self._opened is not None and self._drawing is not None:
+            factor = stretch_of(self.exploration, self._opened, self._drawing.prediction, warp)
+            self.state.update({"stretch": factor, "factor": factor})
 
     def home(self) -> None:
         """Back to the parameters of the case."""
-        if self.exploration is not None and self.exploration.opened is not None:
+        if self.exploration is not None and self._opened is not None:
             self.state.values = self.exploration.start()
 
     def reset_view(self) -> None:
-        """All of the case in the picture."""
-        if self.exploration is not None and self.exploration.opened is not None:
-            shape, (width, height) = self.exploration.opened.shape, self._size
-            foot = FOOT / (height / max(len(self.window.panels), 1) if self.window.rows else height)
-            camera = Camera.fitted(shape.bounds(), self.window.aspect(width, height), shape.flat, foot)
-            self.window.look(camera)
-            self.server.js_call("view", "setCamera", camera.to_browser())
+        """All that is drawn in the picture."""
+        if self._opened is None or not self.window.panels:
+            return
+        shape, moved = self._opened.shape, self.window.panels[0].points
+        bounds = shape.bounds(bool(self.state.body))
+        if moved is not None:
+            bounds = np.stack([moved.min(0), moved.max(0)], axis=1).astype(float)
+        camera = self._stage.camera(bounds, shape.flat, shape.up)
+        self.window.look(camera)
+        self.server.js_call("view", "setCamera", camera.to_browser())
 
-    def sized(self, width: float, height: float) -> None:
-        """The picture on the page has this size: it was resized, or the page was opened just now."""
-        self._size, self._fit, self._whole = (float(width), float(height)), True, True
-        self._asked.set()
+    def sized(self, page: float, width: float, room: float, fresh: bool) -> None:
+        """The page is so wide, and has so much room for the picture; a fresh one has no scene yet."""
+        if page != self._page:
+            self._page = float(page)
+            self._draw_curves()
+        if width and (fresh or (width, room) != self._room):
+            self._room, self._fit, self._whole = (float(width), float(room)), True, self._whole or fresh
+            self._asked.set()
 
     async def _play(self) -> None:
         while True:
@@ -235,17 +276,17 @@ class Studio:
     def clicked(self, across: float, up: float, camera: dict[str, Any]) -> None:
         """A place of the picture: the point to look at, or an end of the line."""
         found = self.window.at(across, up)
-        if found is None or self.exploration is None or self.exploration.opened is None:
+        if found is None or self._opened is None:
             return
-        (panel, right, above), shape = found, self.exploration.opened.shape
-        eye, aspect = Camera.from_browser(camera), self.window.aspect(*self._size)
-        places = [picked(surface, eye, right, above, aspect) for surface in panel.surfaces]
+        (panel, right, above), shape = found, self._opened.shape
+        surfaces = panel.surfaces if shape.has_cells else [dots(drawn_at(shape, panel.points))]
+        eye = Camera.from_browser(camera)
+        places = [picked(surface, eye, right, above, self._stage.aspect) for surface in surfaces]
         place = next((p for p in places if p is not None), None)
         if place is None:
             return
-        if panel.points is not None:  # what was warped is asked for where it came from
-            place = shape.points[np.linalg.norm(panel.points - place, axis=1).argmin()]
-        words = ", ".join(f"{v:.5g}" for v in place[: 2 if shape.flat else 3])
+        place = moved_to(place, drawn_at(shape, panel.points), shape.points)  # where it came from
+        words = ", ".join(short(v, 5) for v in place[: 2 if shape.flat else 3])
         if self.state.tool == "probe":
             self.state.probe_at = words
         elif not self.state.line_from or self.state.line_to:
@@ -255,32 +296,27 @@ class Studio:
 
     async def download(self, kind: str) -> Path:
         """The prediction that is drawn, as a VTU or CSV file."""
-        if self.exploration is None or self.exploration.opened is None or self._drawing is None:
+        if self.exploration is None or self._opened is None or self._drawing is None:
             raise LrsaError("there is no prediction yet: open a run and choose a case")
-        opened, made = self.exploration.opened, self._drawing.prediction
+        opened, made = self._opened, self._drawing.prediction
         out = self.scratch / f"{Path(opened.name).stem.replace(' ', '-')}-predicted.{kind}"
         if kind == "csv":
-            return await self._aside(partial(write_points, self.exploration, opened, made, out))
+            return await self._back.aside(partial(write_points, self.exploration, opened, made, out))
         frame = int(self.state.frame)
-        return await self._aside(partial(write_prediction, self.exploration, opened, made, frame, out))
+        return await self._back.aside(partial(write_prediction, self.exploration, opened, made, frame, out))
 
-    async def _aside(self, call: Callable[[], Made]) -> Made:
-        """Call something slow while the page goes on."""
-        return await asyncio.get_running_loop().run_in_executor(self._worker, call)
 
-    def _begin(self, work: Coroutine[Any, Any, None]) -> None:
-        task = asyncio.get_running_loop().create_task(work)
-        self._tasks.add(task)
-        task.add_done_callback(self._tasks.discard)
+def _counted(exploration: Exploration, look_at: Callable[[], Opened]) -> tuple[Opened, Numbers]:
+    """Another case and its numbers; where they fail, the case before stays."""
+    before = exploration.opened
+    try:
+        opened = look_at()
+        return opened, Numbers.of(exploration, opened)
+    except Exception:
+        exploration.opened = before
+        raise
 
-    @contextmanager
-    def _saying(self) -> Iterator[None]:
-        """What goes wrong is said on the page."""
-        try:
-            yield
-        except LrsaError as error:
-            with self.state:
-                self.state.problem = str(error)
-        except Exception as error:  # the page goes on, whatever one case is like
-            with self.state:
-                self.state.problem = f"{type(error).__name__}: {error}. This is a bug"
+
+def _drawn(exploration: Exploration, opened: Opened, view: View) -> Drawing | None:
+    """None where another case has been opened meanwhile."""
+    return draw(exploration, view) if exploration.opened is opened else None

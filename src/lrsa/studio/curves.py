@@ -2,26 +2,34 @@
 
 import io
 from collections.abc import Mapping, Sequence
+from functools import partial
 from html import escape
 from typing import Any
 
 import matplotlib
 import numpy as np
 from matplotlib.figure import Figure
-from matplotlib.ticker import LogFormatter
+from matplotlib.ticker import FuncFormatter
 
 from lrsa.report.figures import ACCENT, INK, STYLE, WARM
+from lrsa.studio.words import short
 
 PLAIN: dict[Any, Any] = {**STYLE, "svg.fonttype": "none", "text.parse_math": False}
 """Words stay words: in the font of the page, and with every sign that is in a name."""
 COLOURS = (ACCENT, WARM, "#6b4c9a", "#3f8f4f", "#b8860b", "#a23b72", INK, "#7b8794")
+PIXELS, MARGINS = 84, 74
+"""Of an inch of a chart, and of the page beside it."""
+NARROWEST, WIDEST = 300, 1526
+SIDE = 9
+"""Inches from which on the names stand beside the chart."""
 Curve = Sequence[Mapping[str, float]]
 
 
-def loss_chart(curves: Mapping[str, Curve]) -> str:
-    """Loss (thin) and validation error (thick) of runs against the epoch."""
+def loss_chart(curves: Mapping[str, Curve], width: float = 1000) -> str:
+    """Loss (thin) and validation error (thick) of runs against the epoch, for a page of this width."""
     with matplotlib.rc_context(PLAIN):
-        figure = Figure(figsize=(9.5, 3.4), layout="constrained")
+        inches = min(max(width - MARGINS, NARROWEST), WIDEST) / PIXELS
+        figure = Figure(figsize=(inches, 3.6), layout="constrained")
         axes = figure.add_subplot()
         for i, (name, rows) in enumerate(curves.items()):
             colour = COLOURS[i % len(COLOURS)]
@@ -37,13 +45,21 @@ def loss_chart(curves: Mapping[str, Curve]) -> str:
                 marker="o" if len(rows) == 1 else None,
             )
         axes.set_yscale("log")
-        for level in (axes.yaxis.set_major_formatter, axes.yaxis.set_minor_formatter):
-            level(LogFormatter(labelOnlyBase=False, minor_thresholds=(2, 0.5)))
+        axes.yaxis.set_major_formatter(FuncFormatter(lambda value, _: short(value)))
+        axes.yaxis.set_minor_formatter(FuncFormatter(partial(_between, axes)))
+        axes.tick_params(axis="y", which="minor", labelsize=matplotlib.rcParams["ytick.labelsize"])
         axes.set_xlabel("epoch")
-        axes.set_ylabel("loss (thin), validation error (thick)")
+        axes.set_ylabel("loss (thin), validation (thick)")
         axes.grid(True)
-        axes.legend(loc="upper right")
+        axes.legend(loc="upper left", bbox_to_anchor=(1, 1)) if inches > SIDE else axes.legend()
         return _svg(figure, "Loss and validation error of the chosen runs")
+
+
+def _between(axes: Any, value: float, _: int) -> str:
+    """2 and 5 between the powers of ten, where there are few of these."""
+    low, high = axes.get_ylim()
+    leading = round(value / 10 ** np.floor(np.log10(value)))
+    return short(value) if high < 200 * low and leading in (2, 5) else ""
 
 
 def line_chart(sampled: Mapping[str, np.ndarray], field: str, unit: str) -> str:

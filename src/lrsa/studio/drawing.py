@@ -10,10 +10,15 @@ from matplotlib.colors import to_hex
 from lrsa.report.pictures import ERROR, FIELD
 from lrsa.studio.exploring import Exploration, Opened, Prediction
 from lrsa.studio.shapes import Clip, Look, placed, vector_groups
+from lrsa.studio.words import short
 
 Mode = Literal["side", "slider", "truth", "prediction", "error"]
-STOPS = 16
+STOPS = 32
 """Colours of the bar on the page."""
+GAP = 0.004
+"""Between truth and prediction at the slider, as a share of the width."""
+SEEN, STRETCHED = (0.02, 0.5), 0.15
+"""A warp that moves points by such a share of the size is drawn as it is; else it is stretched to this."""
 
 
 @dataclass(frozen=True)
@@ -49,9 +54,9 @@ class Panel:
 
     def bar(self) -> dict[str, Any]:
         """The colour bar, for the page."""
-        ends = matplotlib.colormaps[self.colours](np.linspace(0, 1, STOPS))
-        stops = ", ".join(to_hex(colour) for colour in ends)
-        return {"title": self.title, "stops": stops, "low": f"{self.low:.4g}", "high": f"{self.high:.4g}"}
+        colours = matplotlib.colormaps[self.colours](np.linspace(0, 1, STOPS))
+        ends = [short(v, 3) for v in (self.low, (self.low + self.high) / 2, self.high)]
+        return {"title": self.title, "stops": ", ".join(map(to_hex, colours)), "ends": ends}
 
 
 @dataclass(frozen=True)
@@ -66,6 +71,19 @@ class Drawing:
 def vectors_of(exploration: Exploration, opened: Opened) -> dict[str, tuple[int, ...]]:
     """The vector fields that points may be warped by."""
     return vector_groups(exploration.fields, len(opened.shape.axes))
+
+
+def stretch_of(exploration: Exploration, opened: Opened, made: Prediction, warp: str) -> float:
+    """A factor by which this warp is seen well: 1 where it is by itself."""
+    channels = vectors_of(exploration, opened).get(warp)
+    if channels is None:
+        return 1.0
+    vector = np.nan_to_num(made.u[:, list(channels)])
+    size = float(np.ptp(opened.shape.points, axis=0).max())
+    longest = float(np.linalg.norm(vector, axis=1).max(initial=0.0))
+    if not longest or SEEN[0] * size <= longest <= SEEN[1] * size:
+        return 1.0
+    return float(f"{STRETCHED * size / longest:.1g}")
 
 
 def draw(exploration: Exploration, view: View) -> Drawing:
@@ -98,7 +116,7 @@ class _Artist:
         look = look or self.look()
         u, values = self._values(kind)
         points = self.points(u)
-        surface = self.opened.shape.drawn(values, look, points)
+        surface = self.opened.shape.drawn(values, look, points, u[:, self.channel])
         if kind == "error":
             top = float(np.nanmax(values)) if np.isfinite(values).any() else 1.0
             return Panel("|error|", [surface], ERROR, 0.0, top or 1.0, points)
@@ -106,12 +124,11 @@ class _Artist:
         return Panel(kind, [surface], FIELD, low, high, points)
 
     def divided(self) -> Panel:
-        """Truth on the left of the slider, prediction on the right."""
-        axis = 0
-        low, high = self.opened.shape.bounds()[axis]
-        place = float(low + self.view.divide * (high - low))
-        left = self.panel("truth", self.look().and_clip(Clip(axis, place)))
-        right = self.panel("prediction", self.look().and_clip(Clip(axis, place, above=True)))
+        """Truth on the left of the slider, prediction on the right, and a gap between them."""
+        low, high = self.opened.shape.bounds(self.view.body)[0]
+        place, gap = float(low + self.view.divide * (high - low)), GAP * float(high - low) / 2
+        left = self.panel("truth", self.look().and_clip(Clip(0, place - gap)))
+        right = self.panel("prediction", self.look().and_clip(Clip(0, place + gap, above=True)))
         surfaces = [s for s in (*left.surfaces, *right.surfaces) if s.n_points]
         return Panel("truth | prediction", surfaces, left.colours, left.low, left.high, right.points)
 

@@ -106,7 +106,22 @@ class Exploration:
             raise LrsaError(self.missing)
         case = self.cases[index]
         case.check_finite(self.cases.label(index))
-        return self._open(Opened(self.names[index], case))
+        opened = Opened(self.names[index], case)
+        if case.u is not None and case.times is not None:  # one scale for all frames, from the first on
+            known = truth(self.protocol, case)
+            for i, name in enumerate(self.fields):
+                opened.widened(name, [known[..., i]])
+        return self._open(opened)
+
+    def first_field(self) -> str:
+        """The first that is not the same all over what is drawn first: a flow stands still on its body."""
+        shape, known = self._case().shape, self._known(0)
+        seen = shape.index(shape.has_body)
+        for i, name in enumerate(self.fields if known is not None else ()):
+            values = known[seen, i]
+            if np.isfinite(values).any() and np.nanmax(values) > np.nanmin(values):
+                return name
+        return self.fields[0]
 
     def drop(self, path: Path) -> Opened:
         """Look at a file of the user's; parameters start in the middle of the training range."""
@@ -148,9 +163,9 @@ class Exploration:
         """How far the case lies outside the training range."""
         if self.surrogate.ranges is None:
             return ["this run keeps no training ranges: nothing is said about cases outside them"]
-        return self.surrogate.ranges.warnings(self._asked(values))
+        return self.surrogate.ranges.warnings(self.asked(values))
 
-    def _asked(self, values: Sequence[float], frame: int | None = None) -> PointSet:
+    def asked(self, values: Sequence[float], frame: int | None = None) -> PointSet:
         """The case at these parameters, and of times that are asked one by one only that of the frame."""
         case = self._case().case
         if case.globals is not None:
@@ -166,7 +181,7 @@ class Exploration:
             return self._made[values, frame], False
         if self._made and next(iter(self._made))[0] != values:
             self._made.clear()
-        u = self.surrogate.predict(self._asked(values, frame))
+        u = self.surrogate.predict(self.asked(values, frame))
         one = self.config.schema.protocol == "time-conditioned" and u.ndim == 3
         frames = {frame: u[0]} if one else dict(enumerate(u)) if u.ndim == 3 else {0: u}
         self._made |= {(values, i): values_of for i, values_of in frames.items()}
@@ -176,11 +191,16 @@ class Exploration:
         opened = self._case()
         if opened.loaded is not None and opened.reader is not None:
             return _truth_of_file(opened.reader, opened.loaded, u, frame)
-        if opened.case.u is None:
+        return self._known(frame)
+
+    def _known(self, frame: int) -> np.ndarray | None:
+        """(N, o) what the data has, NaN where it has nothing."""
+        case = self._case().case
+        if case.u is None:
             return None
-        known = truth(self.protocol, opened.case)
+        known = truth(self.protocol, case)
         known = known[frame] if known.ndim == 3 else known
-        return known if opened.case.u_mask is None else np.where(opened.case.u_mask, known, np.nan)
+        return known if case.u_mask is None else np.where(case.u_mask, known, np.nan)
 
     def place(self, u: np.ndarray) -> np.ndarray | None:
         """(N, p) where the points are by these fields, of runs that predict places; else None."""

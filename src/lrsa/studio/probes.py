@@ -7,7 +7,8 @@ from scipy.spatial import KDTree
 
 from lrsa.studio.cameras import Camera
 from lrsa.studio.exploring import Exploration, Opened, Prediction
-from lrsa.studio.shapes import VALUE
+from lrsa.studio.shapes import VALUE, Shape
+from lrsa.studio.words import named, short
 
 SAMPLES = 200
 """Of a line."""
@@ -35,6 +36,16 @@ def picked(surface: Any, camera: Camera, across: float, up: float, aspect: float
     return np.array(place) if hit else None
 
 
+def drawn_at(shape: Shape, points: np.ndarray | None) -> np.ndarray:
+    """(N, 3) where the points of a panel are."""
+    return shape.points if points is None else points
+
+
+def moved_to(place: np.ndarray, points: np.ndarray, others: np.ndarray) -> np.ndarray:
+    """A place (3,) among points (N, 3) that are elsewhere: the other place of the nearest of them."""
+    return place if points is others else others[np.linalg.norm(points - place, axis=1).argmin()]
+
+
 def probe(exploration: Exploration, opened: Opened, made: Prediction, place: np.ndarray) -> dict[str, Any]:
     """The point of the mesh that is nearest to a place: where it is, and every field there."""
     index = int(KDTree(opened.shape.points).query(place)[1])
@@ -46,12 +57,12 @@ def probe(exploration: Exploration, opened: Opened, made: Prediction, place: np.
         rows.append(
             {
                 "field": named(name, exploration.units.get(name, "")),
-                "prediction": f"{predicted:.5g}",
-                "truth": "" if known is None else f"{known:.5g}",
-                "error": "" if known is None else f"{abs(predicted - known):.2g}",
+                "prediction": short(predicted, 5),
+                "truth": "" if known is None else short(known, 5),
+                "error": "" if known is None else short(abs(predicted - known), 3),
             }
         )
-    where = ", ".join(f"{v:.4g}" for v in opened.case.x[index])
+    where = ", ".join(short(v) for v in opened.case.x[index])
     return {"point": index, "where": where, "rows": rows}
 
 
@@ -68,17 +79,12 @@ def along(
     return sampled | {name: _at(opened, values, places) for name, values in columns.items()}
 
 
-def named(name: str, unit: str) -> str:
-    """`p [Pa]`."""
-    return f"{name} [{unit}]" if unit else name
-
-
 def _at(opened: Opened, values: np.ndarray, places: np.ndarray) -> np.ndarray:
     """Values (N,) at places (S, 3): inside cells by their corners, in a cloud by the nearest point."""
     import pyvista
 
     shape = opened.shape
-    if not shape.has_cells:
+    if not shape.has_cells or shape.loose.any():
         return values[KDTree(shape.points).query(places)[1]]
     grid = shape.mesh.copy(deep=False)
     grid.point_data[VALUE] = values.astype(float)

@@ -12,6 +12,7 @@ from safetensors import SafetensorError, safe_open
 
 from lrsa.errors import LrsaError
 from lrsa.files import is_made_now
+from lrsa.studio.words import short
 from lrsa.surrogate.record import FILE
 from lrsa.training.budget import duration
 from lrsa.training.checkpoint import STATE, Standing, load_standing
@@ -59,9 +60,9 @@ class Run:
             "reason": self.reason,
             "data": self.data,
             "model": self.model,
-            "error": f"{self.error:.3g}" if known else "",
-            "kind": "" if self.evaluated or not known else "(validation)",
-            "nulls": [f"{name} {value:.3g}" for name, value in self.nulls.items()],
+            "error": short(self.error, 3) if known else "",
+            "kind": "" if self.evaluated else "validation" if known else "not evaluated",
+            "nulls": [f"{name} {short(value, 3)}" for name, value in self.nulls.items()],
             "parameters": f"{self.parameters:,}".replace(",", " ") if self.parameters else "",
             "time": duration(self.seconds) if self.seconds else "",
             "epoch": self.epoch,
@@ -172,8 +173,10 @@ def _parameters(path: Path) -> int:
             with safe_open(path / name, "pt") as file:
                 keys: Sequence[str] = [key for key in file.keys() if key.startswith(prefix)]  # noqa: SIM118
                 return sum(math.prod(file.get_slice(key).get_shape()) for key in keys)
-        except (SafetensorError, OSError):
+        except OSError:
             continue
+        except SafetensorError as error:
+            raise LrsaError(f"{path / name} is damaged ({error}). Train again") from error
     return 0
 
 

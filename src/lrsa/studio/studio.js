@@ -25,12 +25,24 @@ window.studio = (() => {
     times.push(performance.now());
   }
 
+  // Above the picture are the header and the tools; below it the numbers begin to show.
+  const ABOVE = 165;
+
   function watch() {
+    let fresh = true;
     const tell = () => {
-      const box = canvas().getBoundingClientRect();
-      if (box.width > 10 && box.height > 10) say("sized", [box.width, box.height]);
+      const width = Math.round(canvas().clientWidth);
+      if (width > 10) {
+        say("sized", [window.innerWidth, width, window.innerHeight - ABOVE, fresh]);
+        fresh = false;
+      } else {
+        say("sized", [window.innerWidth, 0, 0, false]);
+      }
     };
     new ResizeObserver(tell).observe(canvas());
+    window.addEventListener("resize", tell);
+    window.setInterval(triad, 100);
+    tell();
   }
 
   const minus = (a, b) => a.map((v, i) => v - b[i]);
@@ -38,6 +50,22 @@ window.studio = (() => {
   const cross = (a, b) => [a[1] * b[2] - a[2] * b[1], a[2] * b[0] - a[0] * b[2], a[0] * b[1] - a[1] * b[0]];
   const length = (a) => Math.hypot(...a);
   const unit = (a) => a.map((v) => v / length(a));
+
+  // Which way the axes point in the picture, of bodies in space.
+  function triad() {
+    const drawing = document.getElementById("triad");
+    if (!drawing || !view()) return;
+    const camera = view().getCamera();
+    const near = unit(minus(camera.position, camera.focalPoint));
+    const right = unit(cross(camera.viewUp, near));
+    const above = cross(near, right);
+    drawing.querySelectorAll("g").forEach((axis, k) => {
+      const [x, y] = [22 * right[k], -22 * above[k]];
+      const far = 1 + 6 / Math.max(Math.hypot(x, y), 6);
+      Object.entries({ x2: x, y2: y }).forEach(([name, value]) => axis.firstChild.setAttribute(name, value));
+      Object.entries({ x: far * x, y: far * y }).forEach(([name, value]) => axis.lastChild.setAttribute(name, value));
+    });
+  }
 
   function zoom(factor) {
     const camera = view().getCamera();
@@ -62,7 +90,11 @@ window.studio = (() => {
   async function upload(files) {
     if (!files || !files.length) return;
     const name = encodeURIComponent(files[0].name);
-    await fetch(`upload?name=${name}`, { method: "POST", body: files[0] });
+    try {
+      await fetch(`upload?name=${name}`, { method: "POST", body: files[0] }); // what is wrong is said on the page
+    } catch {
+      window.trame.state.set("problem", `${files[0].name} did not get through: does lrsa studio still run?`);
+    }
   }
 
   function save(url, name) {
@@ -72,7 +104,7 @@ window.studio = (() => {
     link.click();
   }
 
-  async function png(bars, rows) {
+  async function png(bars, rows, label) {
     const image = await createImageBitmap(await view().captureImage());
     const scale = window.devicePixelRatio || 1;
     const page = document.createElement("canvas");
@@ -80,25 +112,30 @@ window.studio = (() => {
     page.height = image.height;
     const pen = page.getContext("2d");
     pen.drawImage(image, 0, 0);
+    const write = (words, x, y, align, weight = 400) => {
+      pen.font = `${weight} ${12.5 * scale}px Roboto, sans-serif`;
+      pen.textAlign = align;
+      pen.fillStyle = "#1c2530";
+      pen.fillText(words, x, y);
+    };
     bars.forEach((bar, i) => {
       const width = page.width / (rows ? 1 : bars.length);
       const height = page.height / (rows ? bars.length : 1);
       const left = rows ? 0 : i * width;
       const top = rows ? i * height : 0;
-      pen.font = `${13 * scale}px sans-serif`;
-      pen.fillStyle = "#1c2530";
-      pen.fillText(bar.title, left + 12 * scale, top + 20 * scale);
-      const [from, to, low] = [left + 0.15 * width, left + 0.85 * width, top + height - 14 * scale];
+      const half = Math.min(0.41 * width, 210 * scale);
+      const [from, middle, to] = [-half, 0, half].map((away) => left + width / 2 + away);
+      const low = top + height - 10 * scale;
+      pen.fillStyle = "rgb(255 255 255 / 85%)";
+      pen.fillRect(from - 8 * scale, low - 44 * scale, to - from + 16 * scale, 50 * scale);
+      write(bar.title, left + 14 * scale, top + 20 * scale, "left", 500);
+      write(label, middle, low - 30 * scale, "center");
       const colours = pen.createLinearGradient(from, 0, to, 0);
       const stops = bar.stops.split(", ");
       stops.forEach((stop, k) => colours.addColorStop(k / (stops.length - 1), stop));
       pen.fillStyle = colours;
-      pen.fillRect(from, low - 8 * scale, to - from, 8 * scale);
-      pen.fillStyle = "#1c2530";
-      pen.fillText(bar.low, from, low - 12 * scale);
-      pen.textAlign = "right";
-      pen.fillText(bar.high, to, low - 12 * scale);
-      pen.textAlign = "left";
+      pen.fillRect(from, low - 24 * scale, to - from, 9 * scale);
+      [[from, "left"], [middle, "center"], [to, "right"]].forEach(([x, align], k) => write(bar.ends[k], x, low, align));
     });
     page.toBlob((blob) => {
       const url = URL.createObjectURL(blob);

@@ -1,5 +1,7 @@
 """Numbers of a whole field: mean, smallest, largest, and the force of a pressure on a surface."""
 
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -10,12 +12,53 @@ from lrsa.geometry.cells import dimensions
 from lrsa.mesh.derive import Geometry, point_measures
 from lrsa.mesh.roles import RawCase
 from lrsa.objectives.integrals import area_vectors, at_faces, force
+from lrsa.objectives.named import Quantity
 from lrsa.pointset import PointSet
 from lrsa.report.triangles import seen_axes
+from lrsa.studio.exploring import Exploration, Opened, Prediction
 from lrsa.studio.shapes import cells_of
+from lrsa.studio.words import named, short
+from lrsa.surrogate.quantities import all_quantities
 
+NOTHING = 1e-12
+PRESSURES = ("p", "cp", "c_p", "pressure")
+PASCALS = ("Pa", "kPa", "MPa", "GPa", "bar")
 Faces = list[np.ndarray]
 """(F, k) corners, oriented so that the normals point from the body into the fluid; one array for each k."""
+
+
+@dataclass(frozen=True)
+class Numbers:
+    """What is counted of a case, whatever is drawn of it."""
+
+    exploration: Exploration
+    weights: np.ndarray
+    """(N,) the measure of every point."""
+    faces: Faces
+    wanted: Mapping[str, Quantity]
+    """Those of the problem, and those that the run names."""
+
+    @staticmethod
+    def of(exploration: Exploration, opened: Opened) -> "Numbers":
+        config = exploration.config
+        wanted = all_quantities(config.schema.name, config.train.quantities)
+        return Numbers(exploration, measures(opened.case), body_faces(opened.case), wanted)
+
+    def has_force(self, field: str) -> bool:
+        return bool(self.faces) and is_pressure(field, self.exploration.units.get(field, ""))
+
+    def rows(self, field: str, values: Sequence[float], made: Prediction) -> list[dict[str, Any]]:
+        """The table: numbers of a field, then those of all fields."""
+        channel, case = self.exploration.fields.index(field), self.exploration.asked(values)
+        known = None if made.truth is None else made.truth[:, channel]
+        known = known if known is not None and np.isfinite(known).any() else None
+        units, coords = self.exploration.units, self.exploration.config.schema.names.coords
+        unit = force_unit(
+            units.get(field, ""), units.get(coords[0], "") if coords else "", len(seen_axes(case.x))
+        )
+        faces = self.faces if self.has_force(field) else []
+        rows = summary(case, made.u[:, channel], known, self.weights, faces, unit)
+        return rows + quantities(self.wanted, case, made.u, made.truth)
 
 
 def measures(case: PointSet) -> np.ndarray:
@@ -53,12 +96,31 @@ def body_faces(case: PointSet) -> Faces:
     return [_oriented(case.x[:, axes], ring, normal[:, axes]) for k, ring, normal in groups if k in (2, 3, 4)]
 
 
+def is_pressure(name: str, unit: str) -> bool:
+    """Whether the force of a field on a surface means something."""
+    return name.lower() in PRESSURES or name.lower().startswith(("p_", "pressure")) or unit in PASCALS
+
+
+def force_unit(pressure: str, length: str, axes: int) -> str:
+    """That of ∫ p dA: `Pa m²` is N; in the plane it is a force by length."""
+    if not pressure or not length:
+        return ""
+    if (pressure, length) == ("Pa", "m"):
+        return "N" if axes == 3 else "N/m"
+    return f"{pressure} {length}{'²' if axes == 3 else ''}"
+
+
 def summary(
-    case: PointSet, values: np.ndarray, truth: np.ndarray | None, weights: np.ndarray, faces: Faces
+    case: PointSet,
+    values: np.ndarray,
+    truth: np.ndarray | None,
+    weights: np.ndarray,
+    faces: Faces,
+    unit: str = "",
 ) -> list[dict[str, Any]]:
     """Rows of the table: each number of the prediction (N,), beside that of the truth where it is known.
 
-    The force is that of the field taken as a pressure.
+    The force, in this unit, is that of the field taken as a pressure.
     """
     rows = [
         _row(name, fold(values), None if truth is None else fold(truth))
@@ -73,13 +135,35 @@ def summary(
         ours, theirs = (None if v is None else _force(case.x[:, axes], v, faces) for v in (values, truth))
         assert ours is not None
         for i, name in enumerate("xyz"[axis] for axis in axes):
-            rows.append(_row(f"force {name}", ours[i], None if theirs is None else theirs[i]))
+            rows.append(_row(named(f"force {name}", unit), ours[i], None if theirs is None else theirs[i]))
+    if truth is not None:
+        rows.append({"name": "relative L2 error", "prediction": short(_relative(values, truth)), "truth": ""})
+    return rows
+
+
+def quantities(
+    wanted: Mapping[str, Quantity], case: PointSet, u: np.ndarray, truth: np.ndarray | None
+) -> list[dict[str, Any]]:
+    """Rows of the same kind: the quantities that the problem or the run names, of all fields (N, o)."""
+    rows = []
+    for name, quantity in wanted.items():
+        try:
+            rows.append(_row(name, quantity(case, u), None if truth is None else quantity(case, truth)))
+        except Exception:  # a file of the user's need not have what it takes
+            continue
     return rows
 
 
 def _row(name: str, ours: float, theirs: float | None) -> dict[str, Any]:
     known = theirs is not None and np.isfinite(theirs)
-    return {"name": name, "prediction": f"{ours:.5g}", "truth": f"{theirs:.5g}" if known else ""}
+    return {"name": name, "prediction": short(ours, 5), "truth": short(theirs, 5) if known else ""}
+
+
+def _relative(values: np.ndarray, truth: np.ndarray) -> float:
+    """‖û - u‖₂ / ‖u‖₂ where the truth is known."""
+    known = np.isfinite(truth)
+    size = float(np.linalg.norm(truth[known]))
+    return float(np.linalg.norm(values[known] - truth[known])) / size if size else np.nan
 
 
 def _mean(values: np.ndarray, weights: np.ndarray) -> float:
@@ -88,11 +172,13 @@ def _mean(values: np.ndarray, weights: np.ndarray) -> float:
 
 
 def _force(x: np.ndarray, values: np.ndarray, faces: Faces) -> np.ndarray:
-    """(d,) ∫ -p n dA."""
-    return sum(
+    """(d,) ∫ -p n dA; what is left of a sum that is nothing is 0."""
+    found = sum(
         (force(x[ring].astype(float), at_faces(values.astype(float), ring)) for ring in faces),
         start=np.zeros(x.shape[1]),
     )
+    size = sum(float(np.linalg.norm(area_vectors(x[ring].astype(float)), axis=1).sum()) for ring in faces)
+    return np.where(np.abs(found) > NOTHING * size * np.nanmax(np.abs(values)), found, 0.0)
 
 
 def _oriented(x: np.ndarray, corners: np.ndarray, normals: np.ndarray) -> np.ndarray:

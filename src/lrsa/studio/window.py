@@ -19,7 +19,11 @@ PANELS = 3
 PARTS = 2
 """Surfaces of a panel: those on both sides of the slider."""
 HIDDEN = (0.999, 0.999, 1.0, 1.0)
-PAPER, INK, MARK = (1.0, 1.0, 1.0), (0.11, 0.15, 0.19), (0.85, 0.1, 0.35)
+PAPER, LINES, MARK = (1.0, 1.0, 1.0), (0.35, 0.4, 0.45), (0.85, 0.1, 0.35)
+AMBIENT, DIFFUSE = 0.45, 0.6
+"""Light from everywhere and from the eye: shapes are seen, and colours stay near those of the scale."""
+DOTS = 700
+"""Pixels of a picture over which the points of a cloud are spread."""
 
 
 class Window:
@@ -83,11 +87,6 @@ class Window:
                 return panel, 2 * (across - left) / (right - left) - 1, 2 * (up - bottom) / (top - bottom) - 1
         return None
 
-    def aspect(self, width: float, height: float) -> float:
-        """Width by height of one panel."""
-        count = max(len(self.panels), 1)
-        return width / max(height, 1) * (count if self.rows else 1 / count)
-
     def _place(self, panel: Panel) -> tuple[float, float, float, float]:
         index, count = self.shown().index(panel), len(self.panels)
         if self.rows:
@@ -114,10 +113,12 @@ class _Part:
         mapper.SetLookupTable(_colours(panel.colours))
         mapper.SetScalarRange(panel.low, panel.high)
         look.SetLighting(not flat)
+        look.SetAmbient(AMBIENT)
+        look.SetDiffuse(DIFFUSE)
         look.SetEdgeVisibility(lines)
-        look.SetEdgeColor(*INK)
+        look.SetEdgeColor(*LINES)
         look.SetLineWidth(1 if surface.n_lines < surface.n_cells else 3)
-        look.SetPointSize(float(np.clip(600 / max(surface.n_points, 1) ** 0.5, 2, 10)))
+        look.SetPointSize(float(np.clip(DOTS / max(surface.n_points, 1) ** 0.5, 2, 8)))
 
     def mark(self, marks: Any) -> None:
         """Show points and lines, all in one colour."""
@@ -158,14 +159,19 @@ def _colours(name: str) -> Any:
     return pyvista.LookupTable(name, n_values=256)
 
 
-def marks_at(point: np.ndarray | None, start: np.ndarray | None, end: np.ndarray | None) -> Any:
-    """A point, and a line with its ends; None where there is nothing to mark."""
+def dots(points: np.ndarray) -> Any:
+    """Points (n, 3) by themselves."""
     import pyvista
 
+    return pyvista.PolyData(np.ascontiguousarray(points, np.float32))
+
+
+def marks_at(point: np.ndarray | None, start: np.ndarray | None, end: np.ndarray | None) -> Any:
+    """A point, and a line with its ends; None where there is nothing to mark."""
     places = [place for place in (point, start, end) if place is not None]
     if not places:
         return None
-    marks = pyvista.PolyData(np.array(places, np.float32))
+    marks = dots(np.array(places))
     if start is not None and end is not None:
         marks.lines = [2, len(places) - 2, len(places) - 1]
     return marks
