@@ -95,6 +95,7 @@ class Visit:
 
     def explore(self) -> None:
         self.page.get_by_role("button", name="Explore flow").click()
+        self.page.wait_for_selector("#canvas", state="visible")
         until(lambda: self.page.locator(".overlay .title").count() == 3, "three panels")
         self.settle()
 

@@ -1,10 +1,11 @@
 """The state of the page: every name in `page.html`, and what is asked for by it."""
 
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from lrsa.studio.drawing import View
+from lrsa.studio.drawing import View, vectors_of
 from lrsa.studio.exploring import Exploration, Opened, Parameter
 from lrsa.studio.shapes import Clip
 from lrsa.studio.words import named, short
@@ -96,6 +97,49 @@ DRAWN: dict[str, Any] = {
 HELD: dict[str, Any] = {"playing": False, "tool": "probe"}
 FIRST: dict[str, Any] = PAGE | RUNS | RUN | CASE | ASKED | DRAWN | HELD
 """The state of a page that was just opened."""
+
+
+RESET = ("frame", "warp", "factor", "clip", "clip_axis", "clip_at", "threshold", "threshold_range")
+RESET += ("probe_at", "line_from", "line_to")
+"""What another case begins anew with."""
+
+
+def settings_of_run(path: Path, exploration: Exploration) -> dict[str, Any]:
+    """The state of a page that has just opened a run."""
+    config, units = exploration.config, exploration.units
+    return {
+        "view": "explore",
+        "run": str(path),
+        "title": f"{path.name}: {config.model} on {config.schema.name}",
+        "missing": exploration.missing,
+        "cases": [{"title": name, "value": i} for i, name in enumerate(exploration.names)],
+        "fields": [{"title": named(n, units.get(n, "")), "value": n} for n in exploration.fields],
+        "field": exploration.fields[0],
+        "parameters": [slider_of(p) for p in exploration.parameters],
+        "bars": [],
+        "problem": "",
+    }
+
+
+def settings_of_case(exploration: Exploration, opened: Opened) -> dict[str, Any]:
+    """What of the state depends on the case."""
+    shape, names = opened.shape, exploration.config.schema.names
+    coords = [(names.coords or tuple("xyz"))[axis] for axis in shape.axes]
+    warps = {"nothing": "", **{name: name for name in vectors_of(exploration, opened)}}
+    return {
+        **{name: ASKED[name] for name in RESET},
+        "values": exploration.start(),
+        "times": exploration.frames(),
+        "time_unit": names.units.get("time", names.units.get("t", "")),
+        "playing": False,
+        "warps": [{"title": title, "value": value} for title, value in warps.items()],
+        "clip_axes": [{"title": name, "value": i} for i, name in enumerate(coords)],
+        "axes": ", ".join(coords),
+        "triad": [] if shape.flat else coords,
+        "points": len(opened.case),
+        "has_body": shape.has_body,
+        "problem": "",
+    }
 
 
 def view_of(state: Any, exploration: Exploration, opened: Opened) -> View:

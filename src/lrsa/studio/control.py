@@ -15,12 +15,21 @@ from typing import Any
 import numpy as np
 
 from lrsa.errors import LrsaError
-from lrsa.studio.asking import ASKED, FIRST, clip_of, place_of, slider_of, threshold_of, view_of
+from lrsa.studio.asking import (
+    ASKED,
+    FIRST,
+    clip_of,
+    place_of,
+    settings_of_case,
+    settings_of_run,
+    threshold_of,
+    view_of,
+)
 from lrsa.studio.backstage import Backstage
 from lrsa.studio.cameras import Camera
 from lrsa.studio.curves import line_chart, loss_chart
 from lrsa.studio.downloads import write_points, write_prediction
-from lrsa.studio.drawing import Drawing, View, draw, stretch_of, vectors_of
+from lrsa.studio.drawing import Drawing, View, draw, stretch_of
 from lrsa.studio.exploring import Exploration, Opened
 from lrsa.studio.probes import along, drawn_at, moved_to, picked, probe
 from lrsa.studio.runs import Runs, read_curve
@@ -29,11 +38,8 @@ from lrsa.studio.summaries import Numbers
 from lrsa.studio.window import Window, dots, marks_at
 from lrsa.studio.words import named, short
 
-POLL, PLAY = 1.0, 0.15
-"""Seconds between two looks at the runs, and between two frames."""
-RESET = ("frame", "warp", "factor", "clip", "clip_axis", "clip_at", "threshold", "threshold_range")
-RESET += ("probe_at", "line_from", "line_to")
-"""What another case begins anew with."""
+POLL, SELDOM, PLAY = 1.0, 5.0, 0.15
+"""Seconds between two looks at the runs, at those that are not shown now, and between two frames."""
 
 
 class Studio:
@@ -75,13 +81,12 @@ class Studio:
     async def _follow(self) -> None:
         before: Any = None
         while True:
-            if self.state.view == "runs":
-                rows = [run.row() for run in await self._back.aside(self.runs.table)]
-                if rows != before:
-                    with self.state:
-                        self.state.runs = before = rows
-                        self._draw_curves()
-            await asyncio.sleep(POLL)
+            rows = [run.row() for run in await self._back.aside(self.runs.table)]
+            if rows != before:
+                with self.state:
+                    self.state.runs = before = rows
+                    self._draw_curves()
+            await asyncio.sleep(POLL if self.state.view == "runs" else SELDOM)
 
     def _draw_curves(self) -> None:
         paths = {row["name"]: Path(row["path"]) for row in self.state.runs}
@@ -93,26 +98,12 @@ class Studio:
         """Open a run, and the first of its test cases."""
         with self._back.saying(), self._back.busy(f"opening {Path(path).name}"):
             made = await self._back.aside(partial(Exploration, Path(path)))
-            self.exploration, self._opened, config = made, None, made.config
-            fields = [{"title": named(n, made.units.get(n, "")), "value": n} for n in made.fields]
+            self.exploration, self._opened = made, None
             first = 0 if made.cases is not None else None
             self._chosen = made, first
             with self.state:
-                self.state.update(
-                    {
-                        "view": "explore",
-                        "run": path,
-                        "title": f"{Path(path).name}: {config.model} on {config.schema.name}",
-                        "missing": made.missing,
-                        "cases": [{"title": n, "value": i} for i, n in enumerate(made.names)],
-                        "case_index": first,
-                        "fields": fields,
-                        "field": made.fields[0],
-                        "parameters": [slider_of(p) for p in made.parameters],
-                        "bars": [],
-                        "problem": "",
-                    }
-                )
+                self.state.update(settings_of_run(Path(path), made) | {"case_index": first})
+                self.state.dirty("view")  # the page may not have said yet that it shows the runs
             if first is not None:
                 opened, numbers = await self._back.aside(partial(_counted, made, partial(made.choose, first)))
                 field = await self._back.aside(made.first_field)
@@ -148,27 +139,9 @@ class Studio:
         if exploration is not self.exploration:
             return
         self._opened, self._numbers, self._fit = opened, numbers, True
-        shape, names = opened.shape, exploration.config.schema.names
-        coords = [(names.coords or tuple("xyz"))[axis] for axis in shape.axes]
-        nothing, vectors = {"title": "nothing", "value": ""}, vectors_of(exploration, opened)
+        settings = settings_of_case(exploration, opened)
         with self.state:
-            self.state.update(
-                {
-                    **{name: ASKED[name] for name in RESET},
-                    "field": field or self.state.field,
-                    "values": exploration.start(),
-                    "times": exploration.frames(),
-                    "time_unit": names.units.get("time", names.units.get("t", "")),
-                    "playing": False,
-                    "warps": [nothing, *({"title": name, "value": name} for name in vectors)],
-                    "clip_axes": [{"title": name, "value": i} for i, name in enumerate(coords)],
-                    "axes": ", ".join(coords),
-                    "triad": [] if shape.flat else coords,
-                    "points": len(opened.case),
-                    "has_body": shape.has_body,
-                    "problem": "",
-                }
-            )
+            self.state.update(settings | {"field": field or self.state.field})
         self._asked.set()
 
     async def _redraw(self) -> None:

@@ -117,7 +117,9 @@ class Exploration:
         """The first that is not the same all over what is drawn first: a flow stands still on its body."""
         shape, known = self._case().shape, self._known(0)
         seen = shape.index(shape.has_body)
-        for i, name in enumerate(self.fields if known is not None else ()):
+        if known is None:
+            return self.fields[0]
+        for i, name in enumerate(self.fields):
             values = known[seen, i]
             if np.isfinite(values).any() and np.nanmax(values) > np.nanmin(values):
                 return name

@@ -155,8 +155,8 @@ def quantities(
 
 
 def _row(name: str, ours: float, theirs: float | None) -> dict[str, Any]:
-    known = theirs is not None and np.isfinite(theirs)
-    return {"name": name, "prediction": short(ours, 5), "truth": short(theirs, 5) if known else ""}
+    known = "" if theirs is None or not np.isfinite(theirs) else short(theirs, 5)
+    return {"name": name, "prediction": short(ours, 5), "truth": known}
 
 
 def _relative(values: np.ndarray, truth: np.ndarray) -> float:
