@@ -50,6 +50,14 @@ def test_a_broken_run_and_one_of_another_version_say_why(own: Path):
     assert "format 99" in found["older"].reason
 
 
+def test_a_run_with_damaged_weights_says_so_before_it_is_opened(own: Path):
+    weights = own / "flow" / "model.safetensors"
+    weights.write_bytes(weights.read_bytes()[:1000])
+    found = named(own)["flow"]
+    assert (found.state, found.usable) == ("broken", False)
+    assert "model.safetensors is damaged" in found.reason
+
+
 def test_a_training_advances_and_says_what_is_left(runs: Path, tmp_path: Path):
     data = str(runs / "cylinder.h5")
     run = prepare(data, "lrsa", out=tmp_path / "now", options=OPTIONS, train={"epochs": 3})

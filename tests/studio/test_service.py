@@ -2,6 +2,7 @@
 
 import io
 import re
+import socket
 import subprocess
 import sys
 import threading
@@ -22,6 +23,7 @@ from lrsa.cli.program import main
 from lrsa.studio import batching
 from lrsa.studio.service_bodies import Limits
 from lrsa.studio.service_files import Files
+from lrsa.studio.service_running import Address
 from lrsa.surrogate.predict_files import predict_path
 from lrsa.surrogate.surrogate import WHOLE
 
@@ -279,3 +281,11 @@ def test_a_shape_of_which_the_model_makes_nothing_is_refused(client: httpx.Clien
     for grid in ([36], [1, 36], [6, 6, 1], [5, 5]):
         answer = client.post("/v1/models/lrsa-times/predict", json=body | {"grid": grid})
         assert answer.status_code in (200, 422), answer.text
+
+
+def test_an_answer_does_not_wait_for_its_first_part_to_be_confirmed() -> None:
+    """Else each of them takes 40 ms longer than it needs."""
+    with Address(port=0).listen() as listening, socket.create_connection(listening.getsockname()):
+        accepted, _ = listening.accept()
+        with accepted:
+            assert accepted.getsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY)

@@ -49,7 +49,11 @@ class Address:
         self.check()
         try:
             found = socket.getaddrinfo(self.host, self.port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE)
-            return socket.create_server(found[0][4][:2], family=found[0][0], backlog=CONNECTIONS)
+            made = socket.create_server(found[0][4][:2], family=found[0][0], backlog=CONNECTIONS)
+            # An answer in two parts would wait 40 ms for the caller to confirm the first. asyncio sees to it
+            # only for sockets of its own; those that are accepted here have it from this one.
+            made.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+            return made
         except (OSError, OverflowError) as error:
             reason = getattr(error, "strerror", None) or str(error)
             raise LrsaError(
