@@ -32,14 +32,14 @@ PROBLEM = Problem(
             samples=100,
             test=100,
             model=SMALL,
-            train={**SHORT, "epochs": 12, "batch_size": 2},
+            train={**SHORT, "epochs": 30, "batch_size": 1, "points": 1500},
         ),
         "cpu": Scale(
             about="100 cases of 186 + 7199 points; model as in demo",
             samples=100,
             test=100,
             model=SMALL,
-            train={**SHORT, "epochs": 60, "batch_size": 2},
+            train={**SHORT, "epochs": 120, "batch_size": 1, "points": 1500},
         ),
         "paper": Scale(
             about="100 cases of 186 + 7199 points, the published configuration",
