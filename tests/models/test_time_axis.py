@@ -21,11 +21,17 @@ from lrsa.problems.catalogue import get
 from lrsa.training.choose import for_problem
 
 GRID = (9, 6, 5)
+
+
+def small_lsm(**more: Any) -> LSM:
+    return LSM(3, 1, 2, width=4, heads=2, tokens=2, bases=4, time_axis=True, **more)
+
+
 SMALL: dict[str, Callable[..., nn.Module]] = {
     "f-fno": lambda **more: FFNO(
         3, 1, 2, width=8, depth=2, modes=(4, 3), time_modes=2, padding=2, time_axis=True, **more
     ),
-    "lsm": lambda **more: LSM(3, 1, 2, width=4, heads=2, tokens=2, bases=4, time_axis=True, **more),
+    "lsm": small_lsm,
 }
 small = pytest.mark.parametrize("make", SMALL.values(), ids=SMALL.keys())
 
@@ -84,8 +90,7 @@ def test_without_waves_in_time_every_frame_is_filtered_by_itself() -> None:
 
 def test_lsm_exchanges_its_axes_with_those_of_the_data_and_of_its_kernels() -> None:
     grid, order = (33, 17, 5), (1, 2, 0)
-    model = SMALL["lsm"]().double().eval()
-    turned = SMALL["lsm"]().double().eval()
+    model, turned = (small_lsm().double().eval() for _ in range(2))
     state = model.state_dict()
     kernels = {k: v.permute(0, 1, *(2 + a for a in order)) for k, v in state.items() if v.ndim == 5}
     turned.load_state_dict({**state, **kernels})
@@ -162,7 +167,7 @@ def test_what_is_no_full_grid_of_three_axes_is_refused(make: Callable[..., nn.Mo
 
 def test_time_is_an_axis_or_an_input() -> None:
     with pytest.raises(LrsaError, match="leave out time"):
-        SMALL["lsm"](time=True)
+        small_lsm(time=True)
 
 
 def test_on_plasticity_both_have_their_published_form_at_every_scale() -> None:
