@@ -108,6 +108,8 @@ def for_problem(problem: Problem, scale: Scale, model: str) -> Choice:
     settings |= scale.train
     if options.get("time_axis"):
         settings["batch_size"] = min(WHOLE_CASES, settings.get("batch_size", TrainConfig.batch_size))
+    if "points" in settings and _needs_all_points(model):
+        del settings["points"]
     if get(model).family == "fitted":
         return Choice({}, {"validation": 0.0}, scale.about)
     if coordinates := needs_of(get(model).build()).coordinates:
