@@ -8,6 +8,7 @@ import sys
 import time
 from pathlib import Path
 
+import psutil
 import pytest
 from safetensors.torch import load_file
 from small import WORDS, assert_bit_equal, grid_cases, refusal, write
@@ -66,7 +67,7 @@ def test_a_killed_process_costs_nothing(home: Path) -> None:
     more = ["--nproc", "2", "--train.epochs", "30"]
     assert main(words("undisturbed", *more)) == 0
     command = [sys.executable, "-m", "lrsa", *words("killed", *more)]
-    with subprocess.Popen(command, start_new_session=True) as started:
+    with subprocess.Popen(command) as started:
         metrics = home / "killed" / "metrics.jsonl"
         while not metrics.exists() or len(metrics.read_text().splitlines()) < 3:
             assert started.poll() is None
@@ -77,12 +78,8 @@ def test_a_killed_process_costs_nothing(home: Path) -> None:
         assert_bit_equal(load_file(home / "killed" / name), load_file(home / "undisturbed" / name))
 
 
-def workers(session: int) -> list[int]:
-    """The processes of a session that train."""
-    rows = subprocess.run(["ps", "-eo", "pid,sess,args"], capture_output=True, text=True).stdout.splitlines()
-    split = [row.split(None, 2) for row in rows[1:]]
-    return [
-        int(pid)
-        for pid, of, args in split
-        if int(of) == session and "-m lrsa resume" in args and "torch.d" not in args
-    ]
+def workers(command: int) -> list[int]:
+    """The processes that train for a command."""
+    started = psutil.Process(command).children(recursive=True)
+    said = {process.pid: process.cmdline() for process in started}
+    return [pid for pid, words in said.items() if "resume" in words and "torch.distributed.run" not in words]
