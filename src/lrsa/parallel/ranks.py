@@ -10,7 +10,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import timedelta
-from typing import TypeVar
+from typing import Any, TypeVar
 
 import torch
 import torch.distributed as dist
@@ -18,7 +18,7 @@ from torch import Tensor, nn
 from torch.distributed.device_mesh import init_device_mesh
 
 from lrsa.errors import LrsaError
-from lrsa.parallel.group import Group
+from lrsa.parallel.group import Group, answered
 
 PATIENCE = timedelta(minutes=30)
 """After which a process that waits for another gives up: the first one evaluates alone."""
@@ -79,15 +79,26 @@ class Ranks:
     def wait(self) -> None:
         """Until all have come here."""
         if self.everyone is not None:
-            dist.barrier(self.everyone.handle)
+            with answered():
+                dist.barrier(self.everyone.handle)
 
     def tell(self, value: T | None) -> T:
         """What the first process says, to all."""
         said = [value]
         if self.everyone is not None:
-            dist.broadcast_object_list(said, 0, self.everyone.handle)
+            with answered():
+                dist.broadcast_object_list(said, 0, self.everyone.handle)
         assert said[0] is not None
         return said[0]
+
+    def heard(self, value: T) -> list[T]:
+        """What every process says, to all, in their order."""
+        if self.everyone is None:
+            return [value]
+        said: list[Any] = [None] * self.everyone.size
+        with answered():
+            dist.all_gather_object(said, value, self.everyone.handle)
+        return said
 
 
 def started() -> bool:
@@ -97,6 +108,11 @@ def started() -> bool:
         missing = ", ".join(name for name in VARIABLES if name not in there)
         raise LrsaError(f"the environment of torchrun lacks {missing}. Start with `torchrun -m lrsa ...`")
     return len(there) == len(VARIABLES)
+
+
+def processes() -> int:
+    """How many torchrun has started, this one among them; 1 where it has started none."""
+    return int(os.environ["WORLD_SIZE"]) if started() else 1
 
 
 @contextmanager
@@ -109,7 +125,7 @@ def joined(shard_points: int = 1, device: str = "cpu") -> Iterator[Ranks]:
             )
         yield Ranks()
         return
-    size, kind = int(os.environ["WORLD_SIZE"]), torch.device(device).type
+    size, kind = processes(), torch.device(device).type
     if shard_points < 1 or size % shard_points:
         raise LrsaError(f"--shard-points {shard_points} does not divide {size} processes")
     if kind == "cuda":
