@@ -43,11 +43,12 @@ def test_two_processes_end_where_one_does(home: Path) -> None:
 
 
 def test_what_cannot_be_shared_is_refused_before_there_is_a_run(
-    home: Path, capsys: pytest.CaptureFixture[str]
+    home: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     write(home / "small.h5", grid_cases(8), grid_cases(2, seed=1))
     cases = {
         "--shard-points 3 does not divide --nproc 2": words("a", "--nproc", "2", "--shard-points", "3"),
+        "65 processes cannot share a case of 64 points": words("a", "--nproc", "65", "--shard-points", "65"),
         "Add --nproc 2": words("a", "--shard-points", "2"),
         "--nproc must be at least 1": words("a", "--nproc", "0"),
         'cannot be shared with "backbone-fno"': [
@@ -57,6 +58,8 @@ def test_what_cannot_be_shared_is_refused_before_there_is_a_run(
     }
     for said, typed in cases.items():
         assert said in refusal(capsys, *typed)
+    monkeypatch.setenv("WORLD_SIZE", "2")
+    assert "the environment of torchrun lacks RANK" in refusal(capsys, *words("a"))
     assert not (home / "a").exists()
 
 

@@ -20,8 +20,10 @@ from torch.distributed.device_mesh import init_device_mesh
 from lrsa.errors import LrsaError
 from lrsa.parallel.group import Group, answered
 
-PATIENCE = timedelta(minutes=30)
-"""After which a process that waits for another gives up: the first one evaluates alone."""
+PATIENCE = 1800.0
+"""Seconds after which a process that waits for another gives up: the first one may make the data alone."""
+VARIABLE = "LRSA_PATIENCE"
+"""Says another number of them."""
 VARIABLES = ("RANK", "WORLD_SIZE", "LOCAL_RANK", "MASTER_ADDR", "MASTER_PORT")
 """What torchrun tells every process that it starts."""
 T = TypeVar("T")
@@ -57,9 +59,7 @@ class Ranks:
             return slice(0, count)
         k, size = self.points.rank, self.points.size
         if count < size:
-            raise LrsaError(
-                f"{size} processes cannot share a case of {count} points. Use --shard-points {count}"
-            )
+            raise LrsaError(f"{size} processes cannot share a case of {count} points. Use fewer")
         return slice(k * count // size, (k + 1) * count // size)
 
     def sum_gradients(self, model: nn.Module) -> None:
@@ -130,7 +130,8 @@ def joined(shard_points: int = 1, device: str = "cpu") -> Iterator[Ranks]:
         raise LrsaError(f"--shard-points {shard_points} does not divide {size} processes")
     if kind == "cuda":
         torch.cuda.set_device(int(os.environ["LOCAL_RANK"]))
-    dist.init_process_group("nccl" if kind == "cuda" else "gloo", timeout=PATIENCE)
+    with answered():
+        dist.init_process_group("nccl" if kind == "cuda" else "gloo", timeout=_patience())
     try:
         table = init_device_mesh(
             kind, (size // shard_points, shard_points), mesh_dim_names=("data", "points")
@@ -140,6 +141,17 @@ def joined(shard_points: int = 1, device: str = "cpu") -> Iterator[Ranks]:
         yield Ranks(Group(world), Group(table.get_group("data")), Group(table.get_group("points")))
     finally:
         dist.destroy_process_group()
+
+
+def _patience() -> timedelta:
+    given = os.environ.get(VARIABLE, str(PATIENCE))
+    try:
+        seconds = float(given)
+    except ValueError:
+        seconds = 0.0
+    if not 1 <= seconds < 1e9:
+        raise LrsaError(f"{VARIABLE} is a number of seconds, at least 1, not {given}")
+    return timedelta(seconds=seconds)
 
 
 def bytes_sent(groups: Iterable[Group | None]) -> int:

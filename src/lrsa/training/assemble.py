@@ -9,7 +9,7 @@ from torch import nn
 from lrsa.context import needs_of
 from lrsa.data.normalise import Normaliser
 from lrsa.data.prepare import Collator
-from lrsa.data.store import Selection
+from lrsa.data.store import Dataset, Selection
 from lrsa.errors import LrsaError
 from lrsa.models.create import create_model
 from lrsa.models.pod import FittedModel
@@ -37,7 +37,7 @@ def trainer_of(
         compile_blocks(surrogate.model)
     training, validation = split_cases(config)
     if ranks is not None and ranks.shared is not None:
-        check_shared(surrogate.model, config)
+        check_shared(surrogate.model, config, ranks.shared.size)
     return Trainer(
         run,
         config.train,
@@ -91,11 +91,16 @@ def _check_data(model: nn.Module, config: RunConfig, cases: Selection) -> None:
             raise LrsaError(f'"{config.model}" has no repeated layers for --train.{name}. Leave it out')
 
 
-def check_shared(model: nn.Module, config: RunConfig) -> None:
-    """Refuse what needs all points of a case in one process."""
+def check_shared(model: nn.Module, config: RunConfig, processes: int) -> None:
+    """Refuse what needs all points of a case in one process, and more processes than points."""
     if config.train.gradient_weight:
         raise LrsaError("the gradient term needs the whole grid. Set --train.gradient-weight 0")
     try:
         check_streams(model)
     except LrsaError as error:
         raise LrsaError(f'the points of a case cannot be shared with "{config.model}": {error}') from error
+    training, _ = split_cases(config)
+    assert isinstance(training.cases, Dataset)
+    smallest = training[int(training.cases.sizes[training.chosen].argmin())]
+    if (count := min(len(smallest), config.train.points or len(smallest))) < processes:
+        raise LrsaError(f"{processes} processes cannot share a case of {count} points. Lower --shard-points")
