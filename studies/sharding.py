@@ -1,0 +1,225 @@
+"""Training steps of LRSA on two processes beside one: peak memory, time, and the share of it in exchanges.
+
+    python studies/sharding.py [memory] [speed] [--out results]
+
+Every part runs in fresh processes of one thread each, started by torchrun where there are two. Memory is the
+peak of two steps above the level before the first. Speed needs two idle cores; both sides take turns, and the
+fastest step of each counts. What is measured is written to sharding.json at once.
+"""
+
+import argparse
+import json
+import os
+import subprocess
+import sys
+import tempfile
+import time
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from lrsa.bench.memory import give_back, reset_peak, resident_peak
+from lrsa.console import bar
+from lrsa.data.writing import write_dataset
+from lrsa.files import atomic
+from lrsa.parallel.group import Group
+from lrsa.parallel.ranks import joined, processes
+from lrsa.pointset import PointSet
+from lrsa.training.config import versions
+from lrsa.training.configure import configured
+from lrsa.training.fit import trainer_of
+from lrsa.training.loop import Trainer
+
+OPTIONS: dict[str, Any] = {"width": 64, "depth": 4, "heads": 8, "rank": 64, "local": "pointwise"}
+MEMORY = {
+    "by torch": {"kernels": False},
+    "by kernels": {"kernels": True},
+    "by torch, in chunks of 8192": {"kernels": False, "chunk": 8192},
+}
+"""Ways of training, at 200 k points."""
+POINTS = 200_000
+SPEED = {"points of a case": (1, 40_000, 2), "cases of a batch": (4, 10_000, 1)}
+"""What two processes share: cases of a batch, points of a case, processes for each case."""
+STEPS, TURNS = 3, 2
+BAR = 0.55
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
+    parser.add_argument("parts", nargs="*", default=["memory", "speed"])
+    parser.add_argument("--out", type=Path, default=Path("results"))
+    parser.add_argument("--work", help=argparse.SUPPRESS)
+    options = parser.parse_args()
+    if options.work:
+        work(**json.loads(options.work))
+        return
+    file = options.out / "sharding.json"
+    measured: dict[str, Any] = json.loads(file.read_text()) if file.exists() else {}
+    with bar("sharding") as advance, tempfile.TemporaryDirectory() as folder:
+        for i, part in enumerate(options.parts):
+            advance(i, len(options.parts), part)
+            measured[part] = {"memory": memory, "speed": speed}[part](Path(folder))
+            measured["versions"] = versions()
+            with atomic(file) as temporary:
+                temporary.write_text(json.dumps(measured, indent=1) + "\n")
+            with atomic(options.out / "scale.md") as temporary:
+                temporary.write_text(page(measured))
+        advance(len(options.parts), len(options.parts), "done")
+
+
+def memory(folder: Path) -> dict[str, Any]:
+    data = cases(folder / "large.h5", 1, POINTS)
+    found = {}
+    for name, train in MEMORY.items():
+        asked = {"data": data, "batch": 1, "steps": 2, "train": train}
+        one, two = (together(n, folder, shard_points=n, **asked) for n in (1, 2))
+        peaks = [[row["peak"] for row in rows] for rows in (one, two)]
+        found[name] = {"one": peaks[0][0], "two": peaks[1], "ratio": max(peaks[1]) / peaks[0][0]}
+    return found
+
+
+def speed(folder: Path) -> dict[str, Any]:
+    found = {}
+    for name, (batch, points, shard_points) in SPEED.items():
+        data = cases(folder / f"{points}.h5", batch, points)
+        asked = {"data": data, "batch": batch, "steps": STEPS, "train": {"kernels": True}}
+        rows: dict[int, list[dict[str, float]]] = {1: [], 2: []}
+        for _ in range(TURNS):
+            rows[1] += together(1, folder, shard_points=1, **asked)
+            rows[2] += together(2, folder, shard_points=shard_points, **asked)
+        one, two = (min(rows[n], key=lambda row: row["seconds"]) for n in (1, 2))
+        found[name] = {
+            "one": one["seconds"],
+            "two": two["seconds"],
+            "efficiency": one["seconds"] / 2 / two["seconds"],
+            "exchanging": two["exchanging"] / two["seconds"],
+            "sent": two["sent"],
+            "modelled": 4 * two["parameters"] + (exchanged(batch) if shard_points > 1 else 0),
+            "load": os.getloadavg()[0],
+        }
+    return found
+
+
+def together(count: int, folder: Path, **asked: Any) -> list[dict[str, float]]:
+    """What each of so many processes measures."""
+    told = json.dumps({**asked, "folder": str(folder)})
+    agent = ["-m", "torch.distributed.run", "--standalone", "--nproc-per-node", str(count)]
+    command = [sys.executable, *(agent if count > 1 else []), __file__, "--work", told]
+    subprocess.run(command, check=True, env=os.environ | {"OMP_NUM_THREADS": "1"})
+    return [json.loads((folder / f"{rank}.json").read_text()) for rank in range(count)]
+
+
+def work(folder: str, data: str, batch: int, steps: int, train: dict[str, Any], shard_points: int) -> None:
+    """A few training steps of this process, and what they took."""
+    torch.set_num_threads(1)
+    give_back()
+    with joined(shard_points if processes() > 1 else 1) as ranks:
+        trainer = prepared(data, {"batch_size": batch, "epochs": steps, "validation": 0.0, **train}, ranks)
+        held = trainer.batch(trainer.batches(0)[0])
+        waited = clocked()
+        ranks.wait()
+        reset_peak(cuda=False)
+        before, rows = resident_peak(), []
+        for _ in range(steps):
+            start, exchanged, sent = time.perf_counter(), waited[0], sent_by(ranks)
+            trainer.step(held)
+            row = {"seconds": time.perf_counter() - start, "exchanging": waited[0] - exchanged}
+            rows.append({**row, "sent": sent_by(ranks) - sent})
+        fastest = min(rows, key=lambda row: row["seconds"])
+        parameters = sum(p.numel() for p in trainer.surrogate.model.parameters())
+        told = {**fastest, "peak": resident_peak() - before, "parameters": parameters}
+        rank = 0 if ranks.everyone is None else ranks.everyone.rank
+        (Path(folder) / f"{rank}.json").write_text(json.dumps(told))
+        ranks.wait()
+
+
+def prepared(data: str, train: dict[str, Any], ranks: Any) -> Trainer:
+    config, survey, _ = configured(data, "lrsa", "generated", None, "ours", OPTIONS, train, False, None)
+    return trainer_of(Path("none"), replace(config, threads=1), survey.normaliser, ranks)
+
+
+def exchanged(batch: int) -> int:
+    """Bytes that docs/scale.md expects a process to give to the others in the layers of a step."""
+    d, layers, h, m = (OPTIONS[name] for name in ("width", "depth", "heads", "rank"))
+    return 4 * layers * batch * (h * m + 2 * m * (h + d))
+
+
+def clocked() -> list[float]:
+    """Seconds that this process spends in exchanges from now on, waiting for the others included."""
+    spent, exchange = [0.0], Group.reduced
+
+    def reduced(self: Group, *given: Any) -> Tensor:
+        start = time.perf_counter()
+        try:
+            return exchange(self, *given)
+        finally:
+            spent[0] += time.perf_counter() - start
+
+    Group.reduced = reduced
+    return spent
+
+
+def sent_by(ranks: Any) -> int:
+    groups = (ranks.everyone, ranks.data, ranks.points)
+    return sum(group.sent for group in groups if group is not None)
+
+
+def cases(path: Path, count: int, points: int) -> str:
+    rng = np.random.default_rng(0)
+    made = []
+    for _ in range(count):
+        x = rng.random((points, 3)).astype(np.float32)
+        f = np.sin(x.sum(1, keepdims=True) * 5)
+        made.append(PointSet(x, f, f * x[:, :1]))
+    write_dataset(path, {"train": made, "test": made[:1]})
+    return str(path)
+
+
+def page(measured: dict[str, Any]) -> str:
+    known = measured["versions"]
+    lines = [
+        "# Two processes beside one",
+        "",
+        f"`python studies/sharding.py`: training steps of LRSA (width {OPTIONS['width']}, depth"
+        f" {OPTIONS['depth']}, {OPTIONS['heads']} heads, rank {OPTIONS['rank']}) in fp32 with Muon on random"
+        " points in the unit cube, every process with one thread; "
+        + ", ".join(f"{name} {version}" for name, version in known.items())
+        + ".",
+    ]
+    if "memory" in measured:
+        lines += [
+            "",
+            f"Peak memory of two steps above the level before the first, one case of {POINTS:,} points,"
+            " whose points two processes share:",
+            "",
+            f"| way | one process, MB | each of two, MB | ratio | bar: ≤ {BAR} |",
+            "|---|---|---|---|---|",
+        ]
+        for name, row in measured["memory"].items():
+            each = ", ".join(f"{peak / 1e6:.0f}" for peak in row["two"])
+            verdict = "met" if row["ratio"] <= BAR else "missed"
+            lines.append(f"| {name} | {row['one'] / 1e6:.0f} | {each} | {row['ratio']:.3f} | {verdict} |")
+    if "speed" in measured:
+        lines += [
+            "",
+            "Two processes on two cores beside one on one, by kernels, the fastest of"
+            f" {TURNS} x {STEPS} steps; efficiency 1 is half the time. Exchanging counts the waiting for the"
+            " other process:",
+            "",
+            "| shared | cases x points | one, s | two, s | efficiency | exchange | sent, MB | model | load |",
+            "|---|---|---|---|---|---|---|---|---|",
+        ]
+        for name, row in measured["speed"].items():
+            batch, points, _ = SPEED[name]
+            took = f"{row['one']:.2f} | {row['two']:.2f} | {row['efficiency']:.2f} | {row['exchanging']:.1%}"
+            about = f"{row['sent'] / 1e6:.4f} | {row['modelled'] / 1e6:.4f} | {row['load']:.1f}"
+            lines.append(f"| {name} | {batch} x {points:,} | {took} | {about} |")
+    return "\n".join(lines) + "\n"
+
+
+if __name__ == "__main__":
+    main()
