@@ -5,6 +5,7 @@ gradient is the sum of theirs. `common` is used by all of them alike, as a loss 
 each.
 """
 
+import re
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -60,7 +61,7 @@ def answered() -> Iterator[None]:
     try:
         yield
     except RuntimeError as error:
-        reason = str(error).splitlines()[0][:160]
+        reason = re.sub(r"^\[.*?\] ", "", str(error).splitlines()[0])[:160]  # without the line of its source
         raise Failure(
             f"another process has ended or does not answer ({reason}). What ended it is said above or on its"
             " machine. `lrsa resume RUN` goes on with a training from its last epoch"
