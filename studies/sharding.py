@@ -1,10 +1,11 @@
 """Training steps of LRSA on two processes beside one: peak memory, time, and the share of it in exchanges.
 
-    python studies/sharding.py [memory] [speed] [--out results]
+    python studies/sharding.py [memory] [points] [cases] [--out results]
 
 Every part runs in fresh processes of one thread each, started by torchrun where there are two. Memory is the
-peak of two steps above the level before the first. Speed needs two idle cores; both sides take turns, and the
-fastest step of each counts. What is measured is written to sharding.json at once.
+peak of two steps above the level before the first. Speed, of processes that share the points of a case or the
+cases of a batch, needs two idle cores; both sides take turns, and the fastest step of each counts. What is
+measured is written to sharding.json at once: a run that was stopped goes on, deleting the file starts again.
 """
 
 import argparse
@@ -42,15 +43,16 @@ MEMORY = {
 }
 """Ways of training, at 200 k points."""
 POINTS = 200_000
-SPEED = {"points of a case": (1, 40_000, 2), "cases of a batch": (4, 10_000, 1)}
+SPEED = {"points": (1, 32_000, 2), "cases": (4, 8_000, 1)}
 """What two processes share: cases of a batch, points of a case, processes for each case."""
+PARTS = ["memory", *SPEED]
 STEPS, TURNS = 3, 2
 BAR = 0.55
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
-    parser.add_argument("parts", nargs="*", default=["memory", "speed"])
+    parser.add_argument("parts", nargs="*", default=PARTS)
     parser.add_argument("--out", type=Path, default=Path("results"))
     parser.add_argument("--work", help=argparse.SUPPRESS)
     options = parser.parse_args()
@@ -59,49 +61,50 @@ def main() -> None:
         return
     file = options.out / "sharding.json"
     measured: dict[str, Any] = json.loads(file.read_text()) if file.exists() else {}
+    wanted = [part for part in parts(options.parts) if part not in measured]
     with bar("sharding") as advance, tempfile.TemporaryDirectory() as folder:
-        for i, part in enumerate(options.parts):
-            advance(i, len(options.parts), part)
-            measured[part] = {"memory": memory, "speed": speed}[part](Path(folder))
+        for i, part in enumerate(wanted):
+            advance(i, len(wanted), part)
+            measured[part] = speed(Path(folder), part) if part in SPEED else memory(Path(folder), part)
             measured["versions"] = versions()
             with atomic(file) as temporary:
                 temporary.write_text(json.dumps(measured, indent=1) + "\n")
             with atomic(options.out / "scale.md") as temporary:
                 temporary.write_text(page(measured))
-        advance(len(options.parts), len(options.parts), "done")
+        advance(len(wanted), len(wanted), "done")
 
 
-def memory(folder: Path) -> dict[str, Any]:
+def parts(named: list[str]) -> list[str]:
+    """What is measured one by one."""
+    return [part for name in named for part in (MEMORY if name == "memory" else [name])]
+
+
+def memory(folder: Path, part: str) -> dict[str, Any]:
     data = cases(folder / "large.h5", 1, POINTS)
-    found = {}
-    for name, train in MEMORY.items():
-        asked = {"data": data, "batch": 1, "steps": 2, "train": train}
-        one, two = (together(n, folder, shard_points=n, **asked) for n in (1, 2))
-        peaks = [[row["peak"] for row in rows] for rows in (one, two)]
-        found[name] = {"one": peaks[0][0], "two": peaks[1], "ratio": max(peaks[1]) / peaks[0][0]}
-    return found
+    asked = {"data": data, "batch": 1, "steps": 2, "train": MEMORY[part]}
+    one, two = (together(n, folder, shard_points=n, **asked) for n in (1, 2))
+    peaks = [row["peak"] for row in two]
+    return {"one": one[0]["peak"], "two": peaks, "ratio": max(peaks) / one[0]["peak"]}
 
 
-def speed(folder: Path) -> dict[str, Any]:
-    found = {}
-    for name, (batch, points, shard_points) in SPEED.items():
-        data = cases(folder / f"{points}.h5", batch, points)
-        asked = {"data": data, "batch": batch, "steps": STEPS, "train": {"kernels": True}}
-        rows: dict[int, list[dict[str, float]]] = {1: [], 2: []}
-        for _ in range(TURNS):
-            rows[1] += together(1, folder, shard_points=1, **asked)
-            rows[2] += together(2, folder, shard_points=shard_points, **asked)
-        one, two = (min(rows[n], key=lambda row: row["seconds"]) for n in (1, 2))
-        found[name] = {
-            "one": one["seconds"],
-            "two": two["seconds"],
-            "efficiency": one["seconds"] / 2 / two["seconds"],
-            "exchanging": two["exchanging"] / two["seconds"],
-            "sent": two["sent"],
-            "modelled": 4 * two["parameters"] + (exchanged(batch) if shard_points > 1 else 0),
-            "load": os.getloadavg()[0],
-        }
-    return found
+def speed(folder: Path, part: str) -> dict[str, Any]:
+    batch, points, shard_points = SPEED[part]
+    data = cases(folder / f"{part}.h5", batch, points)
+    asked = {"data": data, "batch": batch, "steps": STEPS, "train": {"kernels": True}}
+    rows: dict[int, list[dict[str, float]]] = {1: [], 2: []}
+    for _ in range(TURNS):
+        rows[1] += together(1, folder, shard_points=1, **asked)
+        rows[2] += together(2, folder, shard_points=shard_points, **asked)
+    one, two = (min(rows[n], key=lambda row: row["seconds"]) for n in (1, 2))
+    return {
+        "one": one["seconds"],
+        "two": two["seconds"],
+        "efficiency": one["seconds"] / 2 / two["seconds"],
+        "exchanging": two["exchanging"] / two["seconds"],
+        "sent": two["sent"],
+        "modelled": 4 * two["parameters"] + (exchanged(batch) if shard_points > 1 else 0),
+        "load": os.getloadavg()[0],
+    }
 
 
 def together(count: int, folder: Path, **asked: Any) -> list[dict[str, float]]:
@@ -180,17 +183,16 @@ def cases(path: Path, count: int, points: int) -> str:
 
 
 def page(measured: dict[str, Any]) -> str:
-    known = measured["versions"]
     lines = [
         "# Two processes beside one",
         "",
         f"`python studies/sharding.py`: training steps of LRSA (width {OPTIONS['width']}, depth"
         f" {OPTIONS['depth']}, {OPTIONS['heads']} heads, rank {OPTIONS['rank']}) in fp32 with Muon on random"
         " points in the unit cube, every process with one thread; "
-        + ", ".join(f"{name} {version}" for name, version in known.items())
+        + ", ".join(f"{name} {version}" for name, version in measured["versions"].items())
         + ".",
     ]
-    if "memory" in measured:
+    if known := {name: measured[name] for name in MEMORY if name in measured}:
         lines += [
             "",
             f"Peak memory of two steps above the level before the first, one case of {POINTS:,} points,"
@@ -199,21 +201,25 @@ def page(measured: dict[str, Any]) -> str:
             f"| way | one process, MB | each of two, MB | ratio | bar: ≤ {BAR} |",
             "|---|---|---|---|---|",
         ]
-        for name, row in measured["memory"].items():
+        for name, row in known.items():
             each = ", ".join(f"{peak / 1e6:.0f}" for peak in row["two"])
             verdict = "met" if row["ratio"] <= BAR else "missed"
             lines.append(f"| {name} | {row['one'] / 1e6:.0f} | {each} | {row['ratio']:.3f} | {verdict} |")
-    if "speed" in measured:
+        lines += [
+            "",
+            "In chunks, what one chunk needs is a part of the peak that two processes do not share.",
+        ]
+    if known := {name: measured[name] for name in SPEED if name in measured}:
         lines += [
             "",
             "Two processes on two cores beside one on one, by kernels, the fastest of"
-            f" {TURNS} x {STEPS} steps; efficiency 1 is half the time. Exchanging counts the waiting for the"
-            " other process:",
+            f" {TURNS} x {STEPS} steps; efficiency 1 is half the time. Exchange counts the waiting for the"
+            " other process; load is that of the machine, by others too. Model: the bytes by docs/scale.md.",
             "",
             "| shared | cases x points | one, s | two, s | efficiency | exchange | sent, MB | model | load |",
             "|---|---|---|---|---|---|---|---|---|",
         ]
-        for name, row in measured["speed"].items():
+        for name, row in known.items():
             batch, points, _ = SPEED[name]
             took = f"{row['one']:.2f} | {row['two']:.2f} | {row['efficiency']:.2f} | {row['exchanging']:.1%}"
             about = f"{row['sent'] / 1e6:.4f} | {row['modelled'] / 1e6:.4f} | {row['load']:.1f}"
