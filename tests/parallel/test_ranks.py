@@ -86,10 +86,12 @@ def work(runs: list[Path], shard_points: int, out: Path) -> None:
 
 @pytest.mark.parametrize(("size", "shard_points"), [(3, 3), (4, 2)])
 def test_processes_train_as_one(size: int, shard_points: int, home: Path) -> None:
-    """Uneven shares, masks, weights, ragged cases, batches of 3; AdamW and Muon; whole and by chunks."""
+    """Uneven shares, masks, weights, ragged cases, batches of 3; AdamW and Muon; all ways of training."""
     runs = [
         run_of(home / "whole", "lrsa", optimiser="muon"),
         run_of(home / "chunks", "backbone-transolver", optimiser="adamw", chunk=7, loss="mse"),
+        run_of(home / "by torch", "backbone-flare", optimiser="adamw"),
+        run_of(home / "again", "backbone-galerkin", optimiser="adamw", recompute=True),
     ]
     together(size, work, runs, shard_points, home)
     for run in runs:

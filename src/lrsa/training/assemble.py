@@ -29,15 +29,16 @@ def trainer_of(
 ) -> Trainer:
     """The trainer of a run, before its first step; of one process of several, where there are ranks."""
     surrogate = surrogate_of(config, normaliser or normaliser_of(run, config))
-    if config.train.recompute and config.train.kernels:
+    shared = None if ranks is None else ranks.shared
+    if config.train.recompute and (config.train.kernels or shared):
         surrogate.chunk = sys.maxsize  # one chunk: of a walk by chunks the input of each block is kept
     elif config.train.recompute:
         recompute_blocks(surrogate.model)
     if config.train.compile:
         compile_blocks(surrogate.model)
     training, validation = split_cases(config)
-    if ranks is not None and ranks.shared is not None:
-        check_shared(surrogate.model, config, ranks.shared.size)
+    if shared is not None:
+        check_shared(surrogate.model, config, shared.size)
     return Trainer(
         run,
         config.train,
@@ -95,6 +96,10 @@ def check_shared(model: nn.Module, config: RunConfig, processes: int) -> None:
     """Refuse what needs all points of a case in one process, and more processes than points."""
     if config.train.gradient_weight:
         raise LrsaError("the gradient term needs the whole grid. Set --train.gradient-weight 0")
+    if config.train.compile:
+        raise LrsaError(
+            "what is compiled are whole blocks, which processes interrupt. Leave out --train.compile"
+        )
     try:
         check_streams(model)
     except LrsaError as error:
