@@ -51,6 +51,7 @@ def test_what_cannot_be_shared_is_refused_before_there_is_a_run(
         "65 processes cannot share a case of 64 points": words("a", "--nproc", "65", "--shard-points", "65"),
         "Add --nproc 2": words("a", "--shard-points", "2"),
         "--nproc must be at least 1": words("a", "--nproc", "0"),
+        "Leave out --train.compile": words("a", "--nproc", "2", "--shard-points", "2", "--train.compile"),
         'cannot be shared with "backbone-fno"': [
             *("train", "small.h5", "--out", "a", "--nproc", "2", "--shard-points", "2"),
             *("--model", "backbone-fno", "--model.width", "16", "--model.depth", "1"),
