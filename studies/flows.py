@@ -1,4 +1,4 @@
-"""The flows by OpenFOAM: the forces on one airfoil and one car on several grids, by its sums and by ours.
+"""The flows by OpenFOAM: the forces on airfoils and on a car on several grids, by its sums and by ours.
 
     python studies/flows.py [--only car-default ...] [--out results/flows.md]
 
@@ -11,6 +11,7 @@ import json
 import resource
 from collections.abc import Callable
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 
 import numpy as np
@@ -30,10 +31,10 @@ CAR = Car.draw(np.random.default_rng(0))
 FIDELITY = {name: CATALOGUE[name].fidelities for name in ("airfrans", "shapenet-car")}
 
 
-def airfoil(solver: AirfRANS) -> list[str]:
-    grid = solver.grid(NACA0012)
-    found = solver.solve(NACA0012, grid)
-    ours = lift_and_drag(case_of(NACA0012, grid, found))
+def airfoil(solver: AirfRANS, flow: Flow = NACA0012) -> list[str]:
+    grid = solver.grid(flow)
+    found = solver.solve(flow, grid)
+    ours = lift_and_drag(case_of(flow, grid, found))
     lifts, drags = (found.lift, ours.lift), (found.drag, ours.drag)
     words = [*(f"{lift:.4f}" for lift in lifts), *(f"{drag:.5f}" for drag in drags)]
     return [f"{len(grid.cells):,}", f"{found.iterations}", *words]
@@ -47,20 +48,33 @@ def car(solver: cars.ShapeNetCar) -> list[str]:
     return [f"{len(found.centres):,}", steps, *(f"{value:.4f}" for value in values), f"{found.drift:.1%}"]
 
 
+GRIDS = {
+    "fast": AirfRANS(**FIDELITY["airfrans"]["fast"]),
+    "default": AirfRANS(),
+    "fine": AirfRANS(side=102, wake=51, layers=80, y_plus=0.5, iterations=3000),
+}
 ROWS: dict[str, Callable[[], list[str]]] = {
-    "airfoil-fast": lambda: airfoil(AirfRANS(**FIDELITY["airfrans"]["fast"])),
-    "airfoil-default": lambda: airfoil(AirfRANS()),
+    **{f"airfoil-{name}": partial(airfoil, solver) for name, solver in GRIDS.items()},
     "car-fast": lambda: car(cars.ShapeNetCar(**FIDELITY["shapenet-car"]["fast"])),
     "car-default": lambda: car(cars.ShapeNetCar()),
-    "airfoil-fine": lambda: airfoil(AirfRANS(side=102, wake=51, layers=80, y_plus=0.5, iterations=3000)),
     "car-fine": lambda: car(replace(cars.ShapeNetCar(), cell=1 / 3)),
+    **{
+        f"drawn-{seed}, {name}": partial(airfoil, solver, Flow.draw(np.random.default_rng(seed)))
+        for seed in range(3)
+        for name, solver in GRIDS.items()
+    },
 }
+FORCES = ("cells", "iterations", "C_L OpenFOAM", "C_L ours", "C_D OpenFOAM", "C_D ours")
 TABLES = {
     "airfoil": (
         "NACA 0012 at Re 3e6 and 4 degrees. Experiment: C_L 0.4316, C_D 0.00823 at Re 6e6, 4.04 degrees and"
         " Mach 0.15, transition tripped by 80-grit (Ladson, NASA TM 4074, 1988); at half the Reynolds number"
         " turbulent friction is a tenth larger.",
-        ("cells", "iterations", "C_L OpenFOAM", "C_L ours", "C_D OpenFOAM", "C_D ours"),
+        FORCES,
+    ),
+    "drawn": (
+        "Three airfoils as in AirfRANS, `Flow.draw(np.random.default_rng(i))` with i = 0, 1, 2.",
+        FORCES,
     ),
     "car": (
         "The car of `Car.draw(np.random.default_rng(0))`, half of which is in the mesh. Ours is the published"

@@ -123,3 +123,19 @@ def test_models_that_need_all_points_refuse(
 
 def test_no_points_are_refused(data: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert "--train.points must be" in refusal(capsys, "train", data, "--train.points", 0)
+
+
+def test_points_that_only_give_an_input_all_stay() -> None:
+    gives = np.arange(100) % 5 == 0
+    known = np.stack([gives, np.ones(100, bool)], axis=1)
+    case = lrsa.PointSet(
+        x=np.random.default_rng(0).random((100, 2)),
+        f=known.astype(np.float32),
+        f_mask=known,
+        u=np.ones((100, 1), np.float32),
+        u_mask=~gives[:, None],
+    )
+    some = thinned(case, TrainConfig(points=30), [0])
+    assert some.u_mask is not None
+    assert (len(some), int(some.u_mask.sum())) == (50, 30)
+    assert thinned(case, TrainConfig(points=80), [0]) is case

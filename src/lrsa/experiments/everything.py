@@ -11,6 +11,7 @@ from lrsa.experiments.experiment import Experiment, page_of
 from lrsa.experiments.figure_efficiency import FigureEfficiency
 from lrsa.experiments.figure_lowrank import FigureLowRank
 from lrsa.experiments.figure_qualitative import FigureQualitative
+from lrsa.experiments.learning_rates import LEARNING_RATES
 from lrsa.experiments.limited_data import LIMITED_DATA
 from lrsa.experiments.page import write_html
 from lrsa.experiments.precision import TABLE_PRECISION
@@ -41,10 +42,15 @@ EXPERIMENTS: dict[str, Experiment] = {
         FigureAblation(),
         Claims(),
         RECIPE,
+        LEARNING_RATES,
     )
 }
 """By name, in the order of worth."""
-ALL = [name for name in EXPERIMENTS if name not in ("recipe", "figure-efficiency", "figure-ablation")]
+ALL = [
+    name
+    for name in EXPERIMENTS
+    if name not in ("recipe", "learning-rates", "figure-efficiency", "figure-ablation")
+]
 """Of the page of them all: the others show the same again, or are not the paper's."""
 
 

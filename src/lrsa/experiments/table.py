@@ -10,6 +10,7 @@ from typing import Any
 
 from matplotlib.figure import Figure
 
+from lrsa.evaluation.null import DEFINITIONS
 from lrsa.experiments.cells import Cell, Job, at_stride, recorded
 from lrsa.experiments.details import details
 from lrsa.experiments.experiment import Experiment, Task
@@ -19,8 +20,6 @@ from lrsa.experiments.study import Study, Work
 from lrsa.pointset import Stride
 from lrsa.problems.catalogue import CATALOGUE, get
 from lrsa.training.recipes import Recipe
-
-NULLS = ("mean field", "nearest case", "linear regression")
 
 
 @dataclass(frozen=True)
@@ -219,13 +218,15 @@ class Table(Experiment):
 
     def _nulls(self, work: Work) -> list[tuple[str, list[Value]]]:
         """What knows nothing, by column; the error at other strides and metrics have none."""
-        found: dict[str, list[Value]] = {name: [] for name in NULLS}
+        found: dict[str, list[Value]] = {name: [] for name in DEFINITIONS}
         for column in self.columns(work.study):
-            cells = [c for row in self.rows(work) for c in self.cells(work, row, column) if c.nulls]
+            nulls: dict[str, float] = {}
+            if not column.value and not self.held_out:
+                for row in self.rows(work):
+                    for cell in self.cells(work, row, column):
+                        nulls |= cell.nulls or {}
             for name, places in found.items():
-                known = (
-                    None if column.value or self.held_out or not cells else (cells[0].nulls or {}).get(name)
-                )
+                known = nulls.get(name)
                 places.append(Value(number(known), kind="missing" if known is None else ""))
         return [(name, places) for name, places in found.items() if any(place.text for place in places)]
 

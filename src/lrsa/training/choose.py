@@ -104,6 +104,8 @@ def for_problem(problem: Problem, scale: Scale, model: str) -> Choice:
     named = {"loss": problem.loss, "metrics": problem.metrics}
     settings |= {name: words for name, words in named.items() if words != getattr(TrainConfig, name)}
     settings |= scale.train
+    if "points" in settings and _needs_all_points(model):
+        del settings["points"]
     if get(model).family == "fitted":
         return Choice({}, {"validation": 0.0}, scale.about)
     if coordinates := needs_of(get(model).build()).coordinates:

@@ -72,7 +72,8 @@ class TrainConfig:
     weights: bool = True
     """Use the quadrature weights of the points, where the data has them; those of weight 0 then only read."""
     points: int | None = None
-    """Of every case so many points, others in every epoch, for meshes that are large; None: all of them."""
+    """Of every case so many points, others in every epoch, for meshes that are large; None: all of them.
+    Points that only give an input always stay."""
     chunk: int | None = None
     """Points at a time, for point sets that do not fit in memory: slower, the same gradient."""
     recompute: bool = False

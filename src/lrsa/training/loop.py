@@ -221,11 +221,19 @@ class Trainer:
 
 
 def thinned(example: PointSet, config: TrainConfig, key: Sequence[int]) -> PointSet:
-    """So many of its points as a run takes, in their order; which ones, the seed and the key decide."""
-    if config.points is None or config.points >= len(example):
+    """So many of its points as a run takes, in their order; which ones, the seed and the key decide.
+
+    Where inputs and fields are at different points, those that only give an input all stay.
+    """
+    gives = np.zeros(len(example), bool)
+    if example.f_mask is not None and example.u_mask is not None:
+        gives = ~example.u_mask.any(axis=-1)
+    asked = np.flatnonzero(~gives)
+    if config.points is None or config.points >= len(asked):
         return example
     rng = np.random.default_rng([CHOICE, config.seed, *key])
-    return example.subset(np.sort(rng.choice(len(example), config.points, replace=False)))
+    chosen = asked[rng.choice(len(asked), config.points, replace=False)]
+    return example.subset(np.sort(np.concatenate([chosen, np.flatnonzero(gives)])))
 
 
 def _rising(warmup: float, total: int) -> float:

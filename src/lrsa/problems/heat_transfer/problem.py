@@ -3,7 +3,7 @@
 from pathlib import Path
 from typing import Any
 
-from lrsa.problems.problem import SMALL, Official, Problem, Scale, Solver, Splits
+from lrsa.problems.problem import SHORT, SMALL, Official, Problem, Scale, Solver, Splits
 
 
 def _solver(**parameters: Any) -> Solver:
@@ -32,14 +32,14 @@ PROBLEM = Problem(
             samples=100,
             test=100,
             model=SMALL,
-            train={"epochs": 12, "max_lr": 2e-3, "batch_size": 2},
+            train={**SHORT, "epochs": 30, "batch_size": 1, "points": 1500},
         ),
         "cpu": Scale(
             about="100 cases of 186 + 7199 points; model as in demo",
             samples=100,
             test=100,
             model=SMALL,
-            train={"epochs": 60, "max_lr": 2e-3, "batch_size": 2},
+            train={**SHORT, "epochs": 120, "batch_size": 1, "points": 1500},
         ),
         "paper": Scale(
             about="100 cases of 186 + 7199 points, the published configuration",

@@ -3,7 +3,7 @@
 from pathlib import Path
 from typing import Any
 
-from lrsa.problems.problem import SMALL, Official, Problem, Scale, Solver, Splits
+from lrsa.problems.problem import SHORT, SMALL, Official, Problem, Scale, Solver, Splits
 
 
 def _solver(**parameters: Any) -> Solver:
@@ -33,14 +33,14 @@ PROBLEM = Problem(
             test=60,
             fidelity="fast",
             model=SMALL,
-            train={"epochs": 12, "max_lr": 2e-3, "batch_size": 4, "weights": False},
+            train={**SHORT, "epochs": 12, "batch_size": 2, "weights": False},
         ),
         "cpu": Scale(
             about="1000 cases of 2290 points; model as in demo",
             samples=1000,
             test=200,
             model=SMALL,
-            train={"epochs": 10, "max_lr": 2e-3, "batch_size": 4, "weights": False},
+            train={**SHORT, "epochs": 10, "batch_size": 2, "weights": False},
         ),
         "paper": Scale(
             about="1000 cases of 2290 points, the published configuration",
