@@ -22,6 +22,7 @@ from typing import Any
 
 import numpy as np
 import torch
+import torch.distributed as dist
 from torch import Tensor
 
 from lrsa.bench.memory import give_back, reset_peak, resident_peak
@@ -159,10 +160,10 @@ def clocked() -> list[float]:
     """Seconds that this process spends in exchanges from now on, waiting for the others included."""
     spent, exchange = [0.0], Group.reduced
 
-    def reduced(self: Group, *given: Any) -> Tensor:
+    def reduced(self: Group, values: Tensor, how: Any = dist.ReduceOp.SUM) -> Tensor:
         start = time.perf_counter()
         try:
-            return exchange(self, *given)
+            return exchange(self, values, how)
         finally:
             spent[0] += time.perf_counter() - start
 

@@ -84,7 +84,9 @@ def work(runs: list[Path], shard_points: int, out: Path) -> None:
                     save_file(found, out / f"{run.name}-{dtype}.safetensors")
 
 
-@pytest.mark.parametrize(("size", "shard_points"), [(3, 3), (4, 2)])
+@pytest.mark.parametrize(
+    ("size", "shard_points"), [(3, 3), (4, 2), *(pytest.param(2, k, marks=pytest.mark.slow) for k in (1, 2))]
+)
 def test_processes_train_as_one(size: int, shard_points: int, home: Path) -> None:
     """Uneven shares, masks, weights, ragged cases, batches of 3; AdamW and Muon; all ways of training."""
     runs = [
