@@ -1,8 +1,10 @@
 """From the configuration of a run to its surrogate and its trainer."""
 
 import sys
+from itertools import chain
 from pathlib import Path
 
+import numpy as np
 import torch
 from torch import nn
 
@@ -13,7 +15,6 @@ from lrsa.data.store import Dataset, Selection
 from lrsa.errors import LrsaError
 from lrsa.models.create import create_model
 from lrsa.models.pod import FittedModel
-from lrsa.objectives.protocols import protocol
 from lrsa.parallel.ranks import Ranks
 from lrsa.streaming.stream import check_streams
 from lrsa.surrogate.surrogate import Surrogate, load
@@ -43,7 +44,7 @@ def trainer_of(
         run,
         config.train,
         surrogate,
-        protocol(config.schema.protocol),
+        surrogate.protocol,
         training,
         validation,
         Collator.of(surrogate.model, config.train.weights, surrogate.normaliser),
@@ -55,8 +56,10 @@ def trainer_of(
 def surrogate_of(config: RunConfig, normaliser: Normaliser) -> Surrogate:
     """The surrogate of a run before training."""
     torch.manual_seed(config.train.seed)
-    training, _ = split_cases(config)
+    training, validation = split_cases(config)
     model = create_model(config.model, **config.options)
+    if needs_of(model).time_axis:
+        normaliser.frames = torch.tensor(common_times(config, training, validation))
     surrogate = Surrogate(model, normaliser, config.schema, config.weighted, config.train.precision)
     surrogate.chunk, surrogate.kernels = config.train.chunk, bool(config.train.kernels)
     _check_data(surrogate.model, config, training)
@@ -90,6 +93,17 @@ def _check_data(model: nn.Module, config: RunConfig, cases: Selection) -> None:
             raise LrsaError(f"--train.{name} does nothing in chunks of points. Leave it or --train.chunk out")
         if getattr(config.train, name) and not repeated(model):
             raise LrsaError(f'"{config.model}" has no repeated layers for --train.{name}. Leave it out')
+
+
+def common_times(config: RunConfig, *cases: Selection) -> np.ndarray:
+    """(T,) the times of all cases, for a model that has them as an axis."""
+    times = cases[0][0].times
+    who, cure = f'the model "{config.model}" has time as an axis', "Use --model.time-axis False"
+    if config.schema.protocol != "time-conditioned" or times is None:
+        raise LrsaError(f"{who}, and {config.schema.name} has no times that are asked for. {cure}")
+    if not all(np.array_equal(np.asarray(case.times), times) for case in chain(*cases)):
+        raise LrsaError(f"{who}, and the cases of {config.schema.name} differ in their times. {cure}")
+    return times
 
 
 def check_shared(model: nn.Module, config: RunConfig, processes: int) -> None:
