@@ -195,7 +195,7 @@ class Surrogate(nn.Module):
     def collate(self, cases: Sequence[PointSet]) -> Batch:
         """One batch with all that the model needs."""
         collator = Collator.of(self.model, self.weighted is not False, self.normaliser)
-        return collator([self._with_axes(self._with_measures(case)) for case in cases])
+        return collator([self._with_axes(self.measured(case)) for case in cases])
 
     def _with_axes(self, case: PointSet) -> PointSet:
         """The case with the axes along which the training cases did not extend, where it leaves them out."""
@@ -206,7 +206,7 @@ class Surrogate(nn.Module):
         x[:, seen] = case.x
         return replace(case, x=x)
 
-    def _with_measures(self, case: PointSet) -> PointSet:
+    def measured(self, case: PointSet) -> PointSet:
         """The case with the quadrature weights that the model was trained with."""
         if not self.weighted or case.weights is not None:
             return case
@@ -226,7 +226,7 @@ class Surrogate(nn.Module):
         f = None if f is None else f.to(device)
         if x.shape[1] <= WHOLE or not streams(self.model):
             return finite(self(x, f, context))
-        u = stream(self.model, *self.normalise(x, f, context), kernels=self.kernels)
+        u = stream(self.model, *self.normalise(x, f, context), others=self.sharing, kernels=self.kernels)
         return finite(self.normaliser.targets(u, f))
 
     def check(self, x: Tensor, f: Tensor | None, context: Context | None = None) -> None:

@@ -11,7 +11,7 @@ from torch import nn
 from lrsa.context import needs_of
 from lrsa.data.normalise import Normaliser
 from lrsa.data.prepare import Collator
-from lrsa.data.store import Selection
+from lrsa.data.store import Dataset, Selection
 from lrsa.errors import LrsaError
 from lrsa.models.create import create_model
 from lrsa.models.pod import FittedModel
@@ -30,15 +30,16 @@ def trainer_of(
 ) -> Trainer:
     """The trainer of a run, before its first step; of one process of several, where there are ranks."""
     surrogate = surrogate_of(config, normaliser or normaliser_of(run, config))
-    if config.train.recompute and config.train.kernels:
+    shared = None if ranks is None else ranks.shared
+    if config.train.recompute and (config.train.kernels or shared):
         surrogate.chunk = sys.maxsize  # one chunk: of a walk by chunks the input of each block is kept
     elif config.train.recompute:
         recompute_blocks(surrogate.model)
     if config.train.compile:
         compile_blocks(surrogate.model)
     training, validation = split_cases(config)
-    if ranks is not None and ranks.shared is not None:
-        check_shared(surrogate.model, config)
+    if shared is not None:
+        check_shared(surrogate.model, config, shared.size)
     return Trainer(
         run,
         config.train,
@@ -105,11 +106,20 @@ def common_times(config: RunConfig, *cases: Selection) -> np.ndarray:
     return times
 
 
-def check_shared(model: nn.Module, config: RunConfig) -> None:
-    """Refuse what needs all points of a case in one process."""
+def check_shared(model: nn.Module, config: RunConfig, processes: int) -> None:
+    """Refuse what needs all points of a case in one process, and more processes than points."""
     if config.train.gradient_weight:
         raise LrsaError("the gradient term needs the whole grid. Set --train.gradient-weight 0")
+    if config.train.compile:
+        raise LrsaError(
+            "what is compiled are whole blocks, which processes interrupt. Leave out --train.compile"
+        )
     try:
         check_streams(model)
     except LrsaError as error:
         raise LrsaError(f'the points of a case cannot be shared with "{config.model}": {error}') from error
+    training, _ = split_cases(config)
+    assert isinstance(training.cases, Dataset)
+    smallest = training[int(training.cases.sizes[training.chosen].argmin())]
+    if (count := min(len(smallest), config.train.points or len(smallest))) < processes:
+        raise LrsaError(f"{processes} processes cannot share a case of {count} points. Lower --shard-points")

@@ -144,7 +144,7 @@ def prepare(
     )
     surrogate = surrogate_of(config, survey.normaliser)
     if shard_points > 1:
-        check_shared(surrogate.model, config)
+        check_shared(surrogate.model, config, shard_points)
     if isinstance(surrogate.model, FittedModel):
         config, estimate = replace(config, train=replace(config.train, epochs=1)), "It is fitted at once"
     else:
