@@ -32,7 +32,7 @@ class Context:
     inputs: Tensor | None = None
     """(B, N) bool, True at the points that give inputs, where others only ask for fields."""
     time: Tensor | None = None
-    """(B,) the time that is asked for."""
+    """(B,) the time that is asked for, or (B, T) those of all frames that are asked for at once."""
     globals: Tensor | None = None
     """(B, g) parameters of the whole sample."""
 
@@ -121,6 +121,8 @@ class Needs:
     """The normalisation without which the model has no meaning."""
     domains: bool = False
     """Which points give inputs, and eigenfunctions of either domain for itself."""
+    time_axis: bool = False
+    """All frames of a case at once: time is the last axis of its grid, and the last coordinate."""
 
     @property
     def geometry(self) -> bool:

@@ -83,6 +83,7 @@ def test_what_a_model_declares_is_enough_and_each_of_it_is_needed(name: str, ask
 def test_every_need_is_some_models() -> None:
     declared = [build(name, asking)[1] for name in networks() for asking in (False, True)]
     declared.append(needs_of(create_model("deeponet", preset="heat-transfer")))  # its inputs are no grid
+    declared.append(needs_of(create_model("f-fno", preset="plasticity")))  # it has a third axis
     for name, default in vars(Needs()).items():
         assert any(getattr(needs, name) != default for needs in declared), name
     assert {needs.edges for needs in declared} == {None, Edges(), Edges(0.2), Edges(self_loops=False)}

@@ -48,6 +48,7 @@ def sample(batch: int = 2, grid: tuple[int, int] = GRID, modes: int = 20) -> tup
         (FNO, fno.PRESETS["navier-stokes"], {}, "9.47M"),
         (FFNO, f_fno.PRESETS["airfoil"], {}, "10.25M"),
         (FFNO, f_fno.PRESETS["pipe"], {}, "7.10M"),
+        (FFNO, f_fno.PRESETS["plasticity"], {}, "11.03M"),
         (FFNO, f_fno.PRESETS["navier-stokes"], {"in_features": 1}, "1.07M"),
         (FFNOLinear, f_fno.LINEAR_PRESETS["darcy"], {}, "6.36M"),
         (FFNOLinear, f_fno.LINEAR_PRESETS["navier-stokes"], {}, "155K"),

@@ -8,6 +8,7 @@ import sys
 import time
 from pathlib import Path
 
+import psutil
 import pytest
 from safetensors.torch import load_file
 from small import WORDS, assert_bit_equal, grid_cases, refusal, write
@@ -42,13 +43,15 @@ def test_two_processes_end_where_one_does(home: Path) -> None:
 
 
 def test_what_cannot_be_shared_is_refused_before_there_is_a_run(
-    home: Path, capsys: pytest.CaptureFixture[str]
+    home: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     write(home / "small.h5", grid_cases(8), grid_cases(2, seed=1))
     cases = {
         "--shard-points 3 does not divide --nproc 2": words("a", "--nproc", "2", "--shard-points", "3"),
+        "65 processes cannot share a case of 64 points": words("a", "--nproc", "65", "--shard-points", "65"),
         "Add --nproc 2": words("a", "--shard-points", "2"),
         "--nproc must be at least 1": words("a", "--nproc", "0"),
+        "Leave out --train.compile": words("a", "--nproc", "2", "--shard-points", "2", "--train.compile"),
         'cannot be shared with "backbone-fno"': [
             *("train", "small.h5", "--out", "a", "--nproc", "2", "--shard-points", "2"),
             *("--model", "backbone-fno", "--model.width", "16", "--model.depth", "1"),
@@ -56,6 +59,8 @@ def test_what_cannot_be_shared_is_refused_before_there_is_a_run(
     }
     for said, typed in cases.items():
         assert said in refusal(capsys, *typed)
+    monkeypatch.setenv("WORLD_SIZE", "2")
+    assert "the environment of torchrun lacks RANK" in refusal(capsys, *words("a"))
     assert not (home / "a").exists()
 
 
@@ -66,7 +71,7 @@ def test_a_killed_process_costs_nothing(home: Path) -> None:
     more = ["--nproc", "2", "--train.epochs", "30"]
     assert main(words("undisturbed", *more)) == 0
     command = [sys.executable, "-m", "lrsa", *words("killed", *more)]
-    with subprocess.Popen(command, start_new_session=True) as started:
+    with subprocess.Popen(command) as started:
         metrics = home / "killed" / "metrics.jsonl"
         while not metrics.exists() or len(metrics.read_text().splitlines()) < 3:
             assert started.poll() is None
@@ -77,12 +82,8 @@ def test_a_killed_process_costs_nothing(home: Path) -> None:
         assert_bit_equal(load_file(home / "killed" / name), load_file(home / "undisturbed" / name))
 
 
-def workers(session: int) -> list[int]:
-    """The processes of a session that train."""
-    rows = subprocess.run(["ps", "-eo", "pid,sess,args"], capture_output=True, text=True).stdout.splitlines()
-    split = [row.split(None, 2) for row in rows[1:]]
-    return [
-        int(pid)
-        for pid, of, args in split
-        if int(of) == session and "-m lrsa resume" in args and "torch.d" not in args
-    ]
+def workers(command: int) -> list[int]:
+    """The processes that train for a command."""
+    started = psutil.Process(command).children(recursive=True)
+    said = {process.pid: process.cmdline() for process in started}
+    return [pid for pid, words in said.items() if "resume" in words and "torch.distributed.run" not in words]

@@ -1,5 +1,6 @@
 """Processes that share cases, or the points of cases, train as one process would."""
 
+import json
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -9,7 +10,7 @@ import pytest
 import torch
 from processes import together
 from safetensors.torch import load_file, save_file
-from small import ragged_cases, write
+from small import copy_run, ragged_cases, write
 from torch import Tensor
 
 from lrsa.data.batch import Batch
@@ -17,7 +18,7 @@ from lrsa.errors import LrsaError
 from lrsa.parallel.ranks import Ranks, bytes_sent, joined
 from lrsa.pointset import PointSet
 from lrsa.training.config import RunConfig
-from lrsa.training.fit import prepare, trainer_of
+from lrsa.training.fit import prepare, train_member, trainer_of
 from lrsa.training.loop import Trainer
 
 pytest_plugins = ["small_runs"]
@@ -83,12 +84,16 @@ def work(runs: list[Path], shard_points: int, out: Path) -> None:
                     save_file(found, out / f"{run.name}-{dtype}.safetensors")
 
 
-@pytest.mark.parametrize(("size", "shard_points"), [(3, 3), (4, 2)])
+@pytest.mark.parametrize(
+    ("size", "shard_points"), [(3, 3), (4, 2), *(pytest.param(2, k, marks=pytest.mark.slow) for k in (1, 2))]
+)
 def test_processes_train_as_one(size: int, shard_points: int, home: Path) -> None:
-    """Uneven shares, masks, weights, ragged cases, batches of 3; AdamW and Muon; whole and by chunks."""
+    """Uneven shares, masks, weights, ragged cases, batches of 3; AdamW and Muon; all ways of training."""
     runs = [
         run_of(home / "whole", "lrsa", optimiser="muon"),
         run_of(home / "chunks", "backbone-transolver", optimiser="adamw", chunk=7, loss="mse"),
+        run_of(home / "by torch", "backbone-flare", optimiser="adamw"),
+        run_of(home / "again", "backbone-galerkin", optimiser="adamw", recompute=True),
     ]
     together(size, work, runs, shard_points, home)
     for run in runs:
@@ -155,3 +160,40 @@ def test_what_needs_all_points_is_refused_by_name(home: Path, monkeypatch: pytes
         monkeypatch.setenv(name, value)
     with pytest.raises(LrsaError, match="--shard-points 2 does not divide 3 processes"), joined(2):
         pass
+    monkeypatch.setenv("LRSA_PATIENCE", "soon")
+    with pytest.raises(LrsaError, match="LRSA_PATIENCE is a number of seconds"), joined(3):
+        pass
+
+
+class Stopped(Exception):
+    """In the middle of an epoch."""
+
+
+def begin(run: Path) -> None:
+    """Train two epochs and a step of the third."""
+    with joined(2) as ranks:
+        trainer = trainer_of(run, RunConfig.load(run), ranks=ranks)
+
+        def report(done: int, total: int, words: str) -> None:
+            if done > 2 * trainer.steps:
+                raise Stopped
+
+        with pytest.raises(Stopped):
+            trainer.train(report)
+
+
+def test_what_two_processes_began_one_ends(home: Path) -> None:
+    """Their checkpoint does not depend on their number."""
+    begun = run_of(home / "begun", "lrsa")
+    alone = copy_run(begun, home / "alone")
+    together(2, begin, begun)
+    assert len((begun / "metrics.jsonl").read_text().splitlines()) == 2
+    for run in (begun, alone):
+        train_member(run)
+    ours, theirs = (
+        [json.loads(row) for row in (run / "metrics.jsonl").read_text().splitlines()]
+        for run in (begun, alone)
+    )
+    assert len(ours) == len(theirs) == 3
+    for row, same in zip(ours, theirs, strict=True):
+        assert row == pytest.approx(same, rel=1e-5)

@@ -18,7 +18,7 @@ from lrsa.analysis.cost import Cost, cost_split
 from lrsa.analysis.factors import factors
 from lrsa.analysis.lowrank import Factors, OnGrid, effective_rank, jacobian
 from lrsa.console import Advance
-from lrsa.context import Context
+from lrsa.context import Context, needs_of
 from lrsa.data.store import Selection
 from lrsa.errors import LrsaError
 from lrsa.evaluation.evaluate import case_names
@@ -89,6 +89,8 @@ def inspect_run(
         progress: Called with (done, total, words).
     """
     config, surrogate = RunConfig.load(run), load(run).requires_grad_(False)
+    if needs_of(surrogate.model).time_axis:
+        raise LrsaError(f"{run} has time as an axis, and what is inspected are layers on the points of space")
     surrogate.kernels = False  # which do not call the layers that are looked at
     tests = open_dataset(Path(config.data.path), "test")
     if not 0 <= case < len(tests):

@@ -76,9 +76,7 @@ def _child(
     most = int(SHARE * memory())
     resource.setrlimit(resource.RLIMIT_DATA, (most, most))
     torch.set_num_threads(threads)
-    with suppress(AttributeError):
-        # Else it stays in holes of the heap, and the same steps need more one time and less another.
-        ctypes.CDLL(None).mallopt(MMAP_THRESHOLD, LARGE)
+    give_back()
     try:
         answer.send(_two_steps(Runner(entrant, setting, device, precision)))
     except Exception as error:
@@ -87,17 +85,24 @@ def _child(
 
 def _two_steps(runner: Runner) -> Probe:
     cuda = torch.device(runner.device).type == "cuda"
-    _reset_peak(cuda)
-    before = torch.cuda.memory_allocated() if cuda else _resident_peak()
+    reset_peak(cuda)
+    before = torch.cuda.memory_allocated() if cuda else resident_peak()
     runner.step()
     *_, seconds = runner.step()
-    peak = (torch.cuda.max_memory_allocated() if cuda else _resident_peak()) - before
+    peak = (torch.cuda.max_memory_allocated() if cuda else resident_peak()) - before
     flops, kernels = forward_flops(runner.model, runner.batch, runner.precision)
     parameters = sum(parameter.numel() for parameter in runner.model.parameters())
     return Probe(parameters, flops, tuple(kernels), peak, seconds)
 
 
-def _reset_peak(cuda: bool) -> None:
+def give_back() -> None:
+    """From now on what is freed goes back to the system, where that can be asked for."""
+    with suppress(AttributeError):
+        # Else it stays in holes of the heap, and the same steps need more one time and less another.
+        ctypes.CDLL(None).mallopt(MMAP_THRESHOLD, LARGE)
+
+
+def reset_peak(cuda: bool) -> None:
     """From now on the peak is that of the steps, not of making the data. Of the systems, only Linux can."""
     if cuda:
         torch.cuda.reset_peak_memory_stats()
@@ -109,8 +114,8 @@ def _reset_peak(cuda: bool) -> None:
         Path("/proc/self/clear_refs").write_text("5")
 
 
-def _resident_peak() -> int:
-    """Bytes, at once after `_reset_peak` those of now; the system counts in KiB, except on macOS."""
+def resident_peak() -> int:
+    """Bytes, at once after `reset_peak` those of now; the system counts in KiB, except on macOS."""
     peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
     return peak if sys.platform == "darwin" else 1024 * peak
 

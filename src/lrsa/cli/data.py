@@ -85,6 +85,7 @@ def data_import(
     workers: int | None = None,
     problem: str | None = None,
     stride: int | None = None,
+    cluster: str | None = None,
 ) -> None:
     """Bring your own meshes, or the official files of a benchmark, into our format.
 
@@ -109,6 +110,8 @@ def data_import(
         workers: Processes (default: one for each core).
         problem: The benchmark whose official files these are (default: the one that has such files).
         stride: Every so-many-th point of official files (default: as published).
+        cluster: Address of a Dask scheduler, whose workers read the meshes instead of processes here: from a
+            disk that they see under the same path.
     """
     from lrsa.problems.official import recognise
 
@@ -134,6 +137,7 @@ def data_import(
             split,
             words(patches),
             input_points,
+            cluster,
         )
 
 
@@ -168,6 +172,7 @@ def _import_meshes(
     split: str,
     patches: list[str],
     input_points: str,
+    cluster: str | None,
 ) -> None:
     from lrsa.console import bar, console
     from lrsa.mesh.importing import import_meshes
@@ -185,6 +190,7 @@ def _import_meshes(
             split,
             patches,
             input_points,
+            cluster,
         )
     for note in made.notes:
         console.print(note)

@@ -3,7 +3,7 @@
 from pathlib import Path
 from typing import Literal
 
-from lrsa.cli.checking import words
+from lrsa.cli.checking import at_least, words
 from lrsa.errors import LrsaError
 
 
@@ -16,6 +16,7 @@ def predict(
     globals: Path | None = None,
     at: Path | None = None,
     time: str = "",
+    nproc: int = 1,
 ) -> None:
     """Predict new cases: what is in the input comes out, with the predicted fields beside it.
 
@@ -28,17 +29,31 @@ def predict(
         globals: Table of per-case parameters, the case in its first column.
         at: CSV of query points (x,y[,z], and inputs by name where known); the output is a CSV.
         time: Times to predict, separated by commas, of a time-conditioned run (default: those of the file).
+        nproc: Processes of this machine that share the points of one mesh: a .pvtu, of which each reads and
+            writes its pieces, or a .vtu. The output is a .pvtu. For several machines use
+            `torchrun ... -m lrsa predict`.
     """
     from lrsa.console import bar, console
+    from lrsa.parallel.ranks import joined, processes, started
     from lrsa.surrogate.doubts import quantity_lines, write_rows
     from lrsa.surrogate.predict_files import predict_path
+    from lrsa.surrogate.predict_shared import predict_shared
 
+    at_least(1, nproc=nproc)
     try:
         times = [float(word) for word in words(time)]
     except ValueError:
         raise LrsaError(f"--time takes numbers separated by commas, not {time}") from None
-    with bar("Predicting") as report:
-        summary = predict_path(run, input, out, words(inputs), globals, at, times, report)
+    if nproc > 1 and not started():
+        _in_processes(run, input, out, inputs, globals, at, time, nproc)
+        return
+    with joined(processes()) as ranks, bar("Predicting") as report:
+        console.quiet = not ranks.first
+        if ranks.everyone is None:
+            summary = predict_path(run, input, out, words(inputs), globals, at, times, report)
+        else:
+            _check_alone(at)
+            summary = predict_shared(run, Path(input), out, ranks, words(inputs), globals, times, report)
     for line in (*summary.notes, *summary.warnings):
         console.print(line)
     for line in quantity_lines(summary.quantities):
@@ -47,6 +62,32 @@ def predict(
         write_rows(out / "quantities.csv", summary.quantities)
         console.print(f"quantities: {out / 'quantities.csv'}")
     console.print(f"{out}: {summary.cases} {'case' if summary.cases == 1 else 'cases'} predicted")
+
+
+def _in_processes(
+    run: Path,
+    input: str,
+    out: Path,
+    inputs: str,
+    globals: Path | None,
+    at: Path | None,
+    time: str,
+    nproc: int,
+) -> None:
+    """Let so many processes of this machine predict; what cannot be shared is refused before."""
+    from lrsa.parallel.launch import launch
+    from lrsa.surrogate.predict_shared import check_shares
+
+    _check_alone(at)
+    check_shares(run, Path(input), out, nproc)
+    given = {"--inputs": inputs, "--globals": globals, "--time": time}
+    more = [word for name, value in given.items() if value for word in (name, str(value))]
+    launch(nproc, ["predict", str(run), input, "--out", str(out), *more], restarts=0)
+
+
+def _check_alone(at: Path | None) -> None:
+    if at is not None:
+        raise LrsaError("--at is answered by one process. Leave out --nproc")
 
 
 def export(run: Path, /, format: Literal["torch", "onnx"], out: Path | None = None) -> None:

@@ -42,6 +42,7 @@ def reproduce(
     threads: int = 1,
     device: str = "cpu",
     out: Path = PAGES,
+    cluster: str | None = None,
 ) -> None:
     """Make a table, a figure or all of the paper anew; stopped, it goes on where it was.
 
@@ -68,6 +69,8 @@ def reproduce(
         threads: CPU threads of each training.
         device: cpu, cuda, ...
         out: The folder for pages, pictures and numbers.
+        cluster: Address of a Dask scheduler, whose workers train, each a training at a time: in the folders
+            of runs, cells and data, which they see under the same paths.
     """
     from lrsa.console import console
     from lrsa.experiments.everything import ALL, EXPERIMENTS, write_all
@@ -78,7 +81,7 @@ def reproduce(
     at_least(1, threads=threads)
     check_device(device)
     records = cells or (PAGES.parent if out == PAGES else out) / "cells"
-    work = Work(Study(scale, source, recipe, matched), records, runs, out, threads, device)
+    work = Work(Study(scale, source, recipe, matched), records, runs, out, threads, device, cluster)
     chosen = [EXPERIMENTS[name] for name in (ALL if what == "all" else [what])]
     made = run(chosen, work, only, train=not recorded)
     if what == "all":

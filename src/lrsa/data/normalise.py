@@ -19,7 +19,7 @@ StatisticsOf = Literal["channel", "point"]
 
 SMALLEST = 1e-8
 """What varies less, relative to its size, is constant: units do not matter."""
-OPTIONAL = ("x_log", "nodes", "u_last")
+OPTIONAL = ("x_log", "nodes", "u_last", "frames")
 """Buffers that only some runs have."""
 SOME = 1000
 """Points of a case that tell where its points are dense, about."""
@@ -66,7 +66,7 @@ class Normaliser(nn.Module):
     With statistics of each point, the shifts and scales of features and targets are (N, ·), and hold for that
     mesh of N points alone. What a run may ask for besides, each None where it does not: coordinates by a
     logarithm of the distance (`x_log`), the places of the nodes relative to their training places (`nodes`),
-    targets relative to the frame before (`u_last`).
+    targets relative to the frame before (`u_last`), all frames at once (`frames`).
     """
 
     x_axes: Tensor
@@ -84,6 +84,8 @@ class Normaliser(nn.Module):
     nodes: Tensor | None
     """(2, N, p'): mean and deviation of each node of a set of one topology."""
     u_last: Tensor | None
+    frames: Tensor | None
+    """(T,): the times of every training case, where time is an axis of the model."""
 
     def __init__(
         self,

@@ -1,18 +1,22 @@
 """Running experiments: the trainings that are not recorded yet, then the pages of what is."""
 
-from collections.abc import Sequence
+import os
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
+from functools import partial
 from pathlib import Path
 
 import torch
 
 from lrsa.console import console
 from lrsa.errors import LrsaError, nearest
-from lrsa.experiments.cells import complete, finish
+from lrsa.experiments.cells import Cell, complete, finish
 from lrsa.experiments.estimate import estimate
 from lrsa.experiments.experiment import Experiment, Task, cell_of, page_of
 from lrsa.experiments.page import write_page
 from lrsa.experiments.study import Work
-from lrsa.files import Busy
+from lrsa.files import Busy, data_home
+from lrsa.parallel.pool import Died, cluster_results
 from lrsa.problems.catalogue import get
 from lrsa.training.budget import duration
 from lrsa.training.configure import data_for_scale
@@ -120,11 +124,37 @@ def _train(experiments: Sequence[Experiment], tasks: Sequence[Task], work: Work,
         f"{len(tasks)} of {len(every)} trainings are not recorded yet: about {duration(seconds)},"
         " and evaluating them comes on top. Stopped, this goes on where it was"
     )
-    for number, task in enumerate(tasks, 1):
-        console.print(f"{number}/{len(tasks)}: {task.row} on {task.problem}")
-        done = finish(task.job, work.cells, work.runs, work.threads, task.strides, task.metrics, work.device)
-        if done is None:
-            console.print("another process is at it")
+    for task in _trained_here(tasks, work) if work.cluster is None else _trained_there(tasks, work):
         for experiment in experiments:
             if any(task.job.key == other.job.key for other in experiment.tasks(work)):
                 write_page(work.out, page_of(experiment, work))
+
+
+def _trained_here(tasks: Sequence[Task], work: Work) -> Iterator[Task]:
+    for number, task in enumerate(tasks, 1):
+        console.print(f"{number}/{len(tasks)}: {task.row} on {task.problem}")
+        if _finish(task, work) is None:
+            console.print("another process is at it")
+        yield task
+
+
+def _trained_there(tasks: Sequence[Task], work: Work) -> Iterator[Task]:
+    """By the workers of a cluster, as they come; where one dies, another goes on from the last epoch."""
+    seen = replace(work, cells=work.cells.resolve(), runs=work.runs.resolve(), cluster=None)
+    calls = [partial(_elsewhere, task, seen, data_home().parent.resolve()) for task in tasks]
+    assert work.cluster is not None
+    for number, (i, done) in enumerate(cluster_results(calls, work.cluster), 1):
+        said = f": {done}" if isinstance(done, Died) else "" if done else ": another process is at it"
+        console.print(f"{number}/{len(tasks)}: {tasks[i].row} on {tasks[i].problem}{said}")
+        yield tasks[i]
+
+
+def _elsewhere(task: Task, work: Work, home: Path) -> bool:
+    """Train on a worker; whether it was done by this one."""
+    os.environ.setdefault("LRSA_HOME", str(home))
+    torch.set_num_threads(work.threads)
+    return _finish(task, work) is not None
+
+
+def _finish(task: Task, work: Work) -> Cell | None:
+    return finish(task.job, work.cells, work.runs, work.threads, task.strides, task.metrics, work.device)

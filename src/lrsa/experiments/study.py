@@ -52,3 +52,5 @@ class Work:
     """The pages."""
     threads: int = 1
     device: str = "cpu"
+    cluster: str | None = None
+    """Address of a Dask scheduler, whose workers train."""

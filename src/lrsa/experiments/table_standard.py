@@ -146,6 +146,8 @@ TABLE_STANDARD = Table(
         "Cases, loss, optimiser, schedule and epochs are the same for every row. The sizes (width, depth,"
         " heads, rank) are those of the scale, unless a model was published smaller; --matched makes the"
         " parameters equal by the width.",
+        "On Plasticity F-FNO and LSM have time as a third axis, as published: a step sees all frames of two"
+        " cases, where it sees single frames in the other rows.",
         "One seed: differences of a few percent mean nothing.",
     ),
 )

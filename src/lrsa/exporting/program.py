@@ -71,6 +71,11 @@ class Signature:
                 f"{config.model} cannot be exported: it tells the points that give inputs from the others."
                 " `lrsa predict` runs it"
             )
+        if needs.time_axis:
+            raise LrsaError(
+                f"{config.model} cannot be exported with time as an axis: it holds for its own frames, and a"
+                " program takes any time. `lrsa predict` runs it"
+            )
         grid = _cases(config)[0].grid if needs.grid else None
         points: str | int = math.prod(grid) if grid is not None else needs.sensors or normaliser.points or "N"
         features, parameters = normaliser.f_shift.shape[-1], len(normaliser.g_shift)

@@ -7,7 +7,7 @@ there, they become the data set in one rename. With problems nothing is written,
 
 import os
 import shutil
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, get_args
@@ -23,12 +23,13 @@ from lrsa.mesh.building import Problems, names_of
 from lrsa.mesh.finding import case_names, find_cases, labels_of
 from lrsa.mesh.input_points import check_pattern, inputs_file, without_inputs
 from lrsa.mesh.parts import Job, Outcome, Parts, found
-from lrsa.mesh.pool import Call, ReaderPool, shared_pool
+from lrsa.mesh.pool import Call, ReaderPool, crashed, shared_pool
 from lrsa.mesh.problems import counted
 from lrsa.mesh.roles import Derived, Roles
 from lrsa.mesh.splits import split_cases, split_columns
 from lrsa.mesh.survey import FileSummary, propose, summarise
 from lrsa.mesh.tables import Parameters, read_globals
+from lrsa.parallel.pool import Died, cluster_results
 
 __all__ = ["Imported", "Problems", "import_meshes", "propose"]
 
@@ -61,6 +62,7 @@ def import_meshes(
     split: str = "",
     patches: Sequence[str] = (),
     input_points: str = "",
+    cluster: str | None = None,
 ) -> Imported:
     """Import every case of a file, a folder or a glob into `out`.
 
@@ -76,6 +78,7 @@ def import_meshes(
         split: Which cases are the test, as `splits` spells it (default: a random fifth).
         patches: Blocks of the meshes that are read, and become their named parts.
         input_points: Pattern of the files whose points give the inputs, as `input_points` spells it.
+        cluster: Address of a Dask scheduler, whose workers build the cases; they see the files as we do.
 
     Raises:
         Problems: All that is wrong with the files, one line each.
@@ -103,7 +106,7 @@ def import_meshes(
     rest = zip(paths, rows, seconds, strict=True)
     jobs = [Job.of(path, roles, row, folder, second) for path, row, second in rest]
     with alone(out):
-        outcomes = _run(pool, jobs, progress)
+        outcomes = _run(pool, jobs, progress, cluster)
         problems += [line for o in outcomes if isinstance(o, LrsaError) for line in o.lines]
         made = [outcome for outcome in outcomes if isinstance(outcome, Outcome)]
         problems += _unlike(paths, outcomes)
@@ -200,18 +203,41 @@ def _settle(
     return made, notes
 
 
-def _run(pool: ReaderPool, jobs: Sequence[Job], progress: Advance) -> list[Outcome | LrsaError]:
+def _run(
+    pool: ReaderPool, jobs: Sequence[Job], progress: Advance, cluster: str | None
+) -> list[Outcome | LrsaError]:
     outcomes: list[Any] = [None] * len(jobs)
     for i, job in enumerate(jobs):
         outcomes[i] = found(job)
     missing = [i for i, outcome in enumerate(outcomes) if outcome is None]
     done = len(jobs) - len(missing)
     progress(done, len(jobs), "cases")
-    for k, outcome in pool.run([Call(Job.make, (jobs[i],), jobs[i].path) for i in missing]):
+    calls = [jobs[i] for i in missing]
+    made = (
+        pool.run([Call(Job.make, (job,), job.path) for job in calls])
+        if cluster is None
+        else _on_cluster(calls, cluster)
+    )
+    for k, outcome in made:
         outcomes[missing[k]] = outcome
         done += 1
         progress(done, len(jobs), "cases")
     return outcomes
+
+
+def _on_cluster(jobs: Sequence[Job], address: str) -> Iterator[tuple[int, Outcome | LrsaError]]:
+    """The files are read there; the built cases come back by the network."""
+    there = [
+        replace(job, path=job.path.absolute(), inputs=job.inputs and job.inputs.absolute()) for job in jobs
+    ]
+    for k, made in cluster_results([job.elsewhere for job in there], address):
+        if isinstance(made, Died):
+            yield k, crashed(jobs[k].path)
+        elif isinstance(made, LrsaError):
+            yield k, made
+        else:
+            jobs[k].leave(*made)
+            yield k, made[0]
 
 
 def _unlike(paths: Sequence[Path], outcomes: Sequence[Outcome | LrsaError]) -> list[str]:

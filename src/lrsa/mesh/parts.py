@@ -1,16 +1,18 @@
 """The cases of an import while it runs: built one by one by workers, left in a folder, made alike."""
 
 import json
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 
 import numpy as np
 
+from lrsa.errors import LrsaError
 from lrsa.files import atomic
 from lrsa.mesh.building import build_case, names_of
 from lrsa.mesh.finding import fingerprint
 from lrsa.mesh.input_points import joined_case
+from lrsa.mesh.pool import unreadable
 from lrsa.mesh.reading import read_raw
 from lrsa.mesh.roles import Roles
 from lrsa.pointset import PointSet, check_digits
@@ -62,6 +64,12 @@ class Job:
 
     def make(self) -> Outcome:
         """Read, check and build the case, and leave it in the folder."""
+        outcome, arrays = self.built()
+        self.leave(outcome, arrays)
+        return outcome
+
+    def built(self) -> tuple[Outcome, dict[str, np.ndarray]]:
+        """Read, check and build the case."""
         raw = read_raw(self.path, self.roles.patches)
         if self.inputs is None:
             case = build_case(raw, self.roles, self.parameters)
@@ -89,10 +97,22 @@ class Job:
             _spans(case),
             case.grid or (),
         )
+        return outcome, case.arrays()
+
+    def leave(self, outcome: Outcome, arrays: Mapping[str, np.ndarray]) -> None:
+        """Keep it in the folder."""
         said = np.frombuffer(json.dumps(asdict(outcome)).encode(), np.uint8)
         with atomic(self.part) as temporary, open(temporary, "wb") as file:
-            np.savez(file, outcome=said, **case.arrays())  # pyright: ignore[reportArgumentType]
-        return outcome
+            np.savez(file, outcome=said, **arrays)  # pyright: ignore[reportArgumentType]
+
+    def elsewhere(self) -> tuple[Outcome, dict[str, np.ndarray]] | LrsaError:
+        """`built` by a worker that sees the same files under the same names; what is wrong comes back."""
+        try:
+            return self.built()
+        except LrsaError as error:
+            return error
+        except Exception as error:
+            return unreadable(self.path, error)
 
 
 @dataclass(frozen=True)

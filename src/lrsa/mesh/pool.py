@@ -134,7 +134,7 @@ class _Worker:
             return self.connection.recv()
         except Exception:  # the pipe ended, or what came through it is no answer
             self.stop(kill=True)
-            return LrsaError(f"{path} crashed its reader: the file is damaged, or too large for the memory")
+            return crashed(path)
 
     def timed_out(self, path: Path) -> LrsaError:
         self.stop(kill=True)
@@ -177,9 +177,19 @@ def _serve(connection: Any, most: int | None) -> None:
         except LrsaError as error:
             answer = error
         except Exception as error:
-            reason = " ".join(str(error).split())[:160]
-            answer = LrsaError(f"{call.path} is not readable ({type(error).__name__}: {reason})")
+            answer = unreadable(call.path, error)
         connection.send(answer)
+
+
+def unreadable(path: Path, error: Exception) -> LrsaError:
+    """Of a file in which a reader stumbled."""
+    reason = " ".join(str(error).split())[:160]
+    return LrsaError(f"{path} is not readable ({type(error).__name__}: {reason})")
+
+
+def crashed(path: Path) -> LrsaError:
+    """Of a file of which a reader died."""
+    return LrsaError(f"{path} crashed its reader: the file is damaged, or too large for the memory")
 
 
 def _keep_quiet() -> None:

@@ -51,7 +51,7 @@ def write_mesh(mesh: Any, out: Path, fields: Fields, location: Location, time: f
     """The mesh with these fields added, under `out` or its nearest writable name, which is returned."""
     out = mesh_file(mesh, out)
     with _staged(out) as staged:
-        _save(mesh, staged, fields, location, time)
+        save_mesh(mesh, staged, fields, location, time)
     return out
 
 
@@ -64,7 +64,7 @@ def write_series(frames: Iterable[tuple[float, Any, Fields]], out: Path, locatio
         rows = []
         for i, (time, mesh, fields) in enumerate(frames):
             piece = mesh_file(mesh, pieces / f"{out.stem}_{i:04d}")
-            _save(mesh, piece, fields, location, time)
+            save_mesh(mesh, piece, fields, location, time)
             named = quoteattr(f"{out.stem}/{piece.name}")
             rows.append(f'<DataSet timestep="{time!r}" part="0" file={named}/>')
         listed = "\n".join(rows)
@@ -120,7 +120,8 @@ def delimiter(path: Path) -> str:
     return max((",", ";", "\t"), key=first.count)
 
 
-def _save(mesh: Any, path: Path, fields: Fields, location: Location, time: float | None) -> None:
+def save_mesh(mesh: Any, path: Path, fields: Fields, location: Location, time: float | None) -> None:
+    """The mesh with these fields added, under this very name."""
     _attach(mesh, fields, location)
     if time is not None:
         mesh.field_data["TimeValue"] = np.array([time])

@@ -26,7 +26,7 @@ def relative_l2(
     `known` (B, N, o) says which targets count, `total` sums over those who hold other points.
     """
     if known is not None:
-        known = known if truth.ndim == known.ndim else known[:, None]
+        known = _of_frames(known, truth)
         prediction, truth = prediction * known, truth * known
     error, size = ((prediction - truth).flatten(1).norm(dim=1), truth.flatten(1).norm(dim=1))
     if total is not None:
@@ -34,10 +34,15 @@ def relative_l2(
     return error / size.clamp(min=torch.finfo(truth.dtype).tiny)
 
 
+def _of_frames(known: Tensor, values: Tensor) -> Tensor:
+    """What is known (B, N, o) of values (B, N, o), or of those of all frames (B, T, N, o)."""
+    return (known if values.ndim == known.ndim else known[:, None]).expand_as(values)
+
+
 def mean_square(
     prediction: Tensor, truth: Tensor, known: Tensor | None, scale: Tensor, total: Total | None = None
 ) -> Tensor:
-    """The mean of ((û - u) / σ)² over the known targets of each case: (B, N, o) -> (B,).
+    """The mean of ((û - u) / σ)² over the known targets of each case: (B, ..., o) -> (B,).
 
     σ (o,) is the deviation by which targets are normalised, so that it is the error of normalised targets. A
     target that is constant in training (σ = 0) keeps its unit. Where nothing is known, it is 0.
@@ -45,7 +50,7 @@ def mean_square(
     square = ((prediction - truth) / torch.where(scale > 0, scale, 1)).square()
     if known is None and total is None:
         return square.flatten(1).mean(1)
-    known = torch.ones_like(square, dtype=torch.bool) if known is None else known.expand_as(square)
+    known = torch.ones_like(square, dtype=torch.bool) if known is None else _of_frames(known, square)
     error, count = (square * known).flatten(1).sum(1), known.flatten(1).sum(1)
     if total is not None:
         error, count = total(error), total(count.to(error.dtype))
@@ -53,7 +58,7 @@ def mean_square(
 
 
 def gradient_error(prediction: Tensor, truth: Tensor, grid: tuple[int, ...] | None) -> Tensor:
-    """The spatial-gradient term of Darcy: relative L2 of ∂/∂x plus that of ∂/∂y, (B, N, 1) -> (B,).
+    """The spatial-gradient term of Darcy: relative L2 of ∂/∂x plus that of ∂/∂y, (B, ..., N, o) -> (B,).
 
     As in the reference code: central differences at every point of the grid with zeros outside it, and the
     outermost ring of the prediction set to its boundary value 0. The step cancels in the relative norm.
@@ -62,14 +67,14 @@ def gradient_error(prediction: Tensor, truth: Tensor, grid: tuple[int, ...] | No
         raise LrsaError(
             "the gradient term needs a structured grid of two axes. Set --train.gradient-weight 0"
         )
-    fields = [u.transpose(1, 2).unflatten(2, grid) for u in (prediction, truth)]  # (B, o, H, W)
+    fields = [u.transpose(-1, -2).unflatten(-1, grid) for u in (prediction, truth)]  # (B, ..., o, H, W)
     fields[0] = pad(fields[0][..., 1:-1, 1:-1], (1, 1, 1, 1))
-    (px, py), (tx, ty) = ([_difference(u, axis) for axis in (2, 3)] for u in fields)
+    (px, py), (tx, ty) = ([_difference(u, axis) for axis in (-2, -1)] for u in fields)
     return relative_l2(px, tx) + relative_l2(py, ty)
 
 
 def _difference(u: Tensor, axis: int) -> Tensor:
-    padded = pad(u, (0, 0, 1, 1) if axis == 2 else (1, 1, 0, 0))
+    padded = pad(u, (0, 0, 1, 1) if axis == -2 else (1, 1, 0, 0))
     size = u.shape[axis]
     return padded.narrow(axis, 2, size) - padded.narrow(axis, 0, size)
 

@@ -2,7 +2,7 @@
 
 static              features -> fields
 autoregressive      the last frames -> the next one; taught with the true frames, tested on its own
-time-conditioned    features and a time -> the fields at that time
+time-conditioned    features and a time -> the fields at that time; or at all times of a case at once
 """
 
 from abc import ABC, abstractmethod
@@ -13,7 +13,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from lrsa.context import Context
+from lrsa.context import Context, Needs
 from lrsa.data.batch import Batch
 from lrsa.errors import LrsaError, nearest
 from lrsa.pointset import PointSet
@@ -143,6 +143,22 @@ class TimeConditioned(Protocol):
         return torch.stack(frames, dim=1)
 
 
+class AllFrames(TimeConditioned):
+    """All frames of a case are one example: for models that have time as an axis."""
+
+    def examples(self, case: PointSet) -> int:
+        return min(super().examples(case), 1)
+
+    def example(self, case: PointSet, index: int) -> PointSet:
+        return case
+
+    def loss(self, surrogate: Surrogate, batch: Batch, loss: Loss) -> Tensor:
+        return loss(self.predict(surrogate, batch), self.truth(batch), batch).mean()
+
+    def predict(self, surrogate: Surrogate, batch: Batch) -> Tensor:
+        return surrogate(batch.x, batch.f, replace(batch.context, time=batch.times))
+
+
 PROTOCOLS: dict[str, type[Protocol]] = {
     "static": Static,
     "autoregressive": Autoregressive,
@@ -150,11 +166,11 @@ PROTOCOLS: dict[str, type[Protocol]] = {
 }
 
 
-def protocol(name: str) -> Protocol:
-    """The protocol of that name."""
+def protocol(name: str, needs: Needs | None = None) -> Protocol:
+    """The protocol of that name, as a model follows it that needs this."""
     if name not in PROTOCOLS:
         raise LrsaError(f'no protocol "{name}".{nearest(name, PROTOCOLS)}')
-    return PROTOCOLS[name]()
+    return AllFrames() if needs is not None and needs.time_axis else PROTOCOLS[name]()
 
 
 def _repeat(batch: Batch, times: int) -> Batch:

@@ -5,12 +5,17 @@ gradient is the sum of theirs. `common` is used by all of them alike, as a loss 
 each.
 """
 
+import re
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any
 
 import torch
 import torch.distributed as dist
 from torch import Tensor
+
+from lrsa.errors import Failure
 
 
 @dataclass
@@ -44,9 +49,23 @@ class Group:
     def reduced(self, values: Tensor, how: Any = dist.ReduceOp.SUM) -> Tensor:
         """A reduced copy, without a graph."""
         made = values.detach().clone(memory_format=torch.contiguous_format)
-        dist.all_reduce(made, how, self.handle)
+        with answered():
+            dist.all_reduce(made, how, self.handle)
         self.sent += made.numel() * made.element_size()
         return made
+
+
+@contextmanager
+def answered() -> Iterator[None]:
+    """An exchange with other processes, one of which may have died, or be cut off."""
+    try:
+        yield
+    except RuntimeError as error:
+        reason = re.sub(r"^\[.*?\] ", "", str(error).splitlines()[0])[:160]  # without the line of its source
+        raise Failure(
+            f"another process has ended or does not answer ({reason}). What ended it is said above or on its"
+            " machine. `lrsa resume RUN` goes on with a training from its last epoch"
+        ) from error
 
 
 class _Total(torch.autograd.Function):

@@ -23,11 +23,17 @@ def results(
     calls: Sequence[Callable[[], T]], workers: int | None = None, cluster: str | None = None
 ) -> Iterator[tuple[int, T]]:
     """(index of the call, its result), as they come, of so many local processes or of the cluster there."""
-    return (
-        _of_processes(calls, workers or os.cpu_count() or 1)
-        if cluster is None
-        else _of_cluster(calls, cluster)
-    )
+    if cluster is None:
+        yield from _of_processes(calls, workers or os.cpu_count() or 1)
+        return
+    for index, result in cluster_results(calls, cluster):
+        if isinstance(result, Died):
+            raise result
+        yield index, result
+
+
+class Died(LrsaError):
+    """Every worker of a cluster that took a call has died of it."""
 
 
 def _of_processes(calls: Sequence[Callable[[], T]], workers: int) -> Iterator[tuple[int, T]]:
@@ -44,7 +50,8 @@ def _of_processes(calls: Sequence[Callable[[], T]], workers: int) -> Iterator[tu
         pool.shutdown(cancel_futures=True)
 
 
-def _of_cluster(calls: Sequence[Callable[[], T]], address: str) -> Iterator[tuple[int, T]]:
+def cluster_results(calls: Sequence[Callable[[], T]], address: str) -> Iterator[tuple[int, T | Died]]:
+    """The same of a cluster, of which a call that kills its workers is a result, too."""
     try:
         from dask.distributed import Client, KilledWorker
         from dask.distributed import as_completed as as_they_come
@@ -55,12 +62,17 @@ def _of_cluster(calls: Sequence[Callable[[], T]], address: str) -> Iterator[tupl
         # Not pure: two calls that look alike are two calls.
         futures = {client.submit(_call, call, pure=False): i for i, call in enumerate(calls)}
         for future in as_they_come(list(futures), loop=client.loop):
-            yield futures[future], future.result()
-    except KilledWorker as error:
-        raise LrsaError(
-            f"workers of the cluster {address} died of one call again and again (out of memory?)."
-            " Run the command again: it goes on where it stopped"
-        ) from error
+            index = futures.pop(future)  # and with it what the worker still holds
+            try:
+                yield index, future.result()
+            except KilledWorker:
+                yield (
+                    index,
+                    Died(
+                        f"workers of the cluster {address} died of one call again and again (out of memory?)."
+                        " Run the command again: it goes on where it stopped"
+                    ),
+                )
     finally:
         client.close()
 

@@ -10,7 +10,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import timedelta
-from typing import TypeVar
+from typing import Any, TypeVar
 
 import torch
 import torch.distributed as dist
@@ -18,10 +18,12 @@ from torch import Tensor, nn
 from torch.distributed.device_mesh import init_device_mesh
 
 from lrsa.errors import LrsaError
-from lrsa.parallel.group import Group
+from lrsa.parallel.group import Group, answered
 
-PATIENCE = timedelta(minutes=30)
-"""After which a process that waits for another gives up: the first one evaluates alone."""
+PATIENCE = 1800.0
+"""Seconds after which a process that waits for another gives up: the first one may make the data alone."""
+VARIABLE = "LRSA_PATIENCE"
+"""Says another number of them."""
 VARIABLES = ("RANK", "WORLD_SIZE", "LOCAL_RANK", "MASTER_ADDR", "MASTER_PORT")
 """What torchrun tells every process that it starts."""
 T = TypeVar("T")
@@ -57,9 +59,7 @@ class Ranks:
             return slice(0, count)
         k, size = self.points.rank, self.points.size
         if count < size:
-            raise LrsaError(
-                f"{size} processes cannot share a case of {count} points. Use --shard-points {count}"
-            )
+            raise LrsaError(f"{size} processes cannot share a case of {count} points. Use fewer")
         return slice(k * count // size, (k + 1) * count // size)
 
     def sum_gradients(self, model: nn.Module) -> None:
@@ -79,15 +79,26 @@ class Ranks:
     def wait(self) -> None:
         """Until all have come here."""
         if self.everyone is not None:
-            dist.barrier(self.everyone.handle)
+            with answered():
+                dist.barrier(self.everyone.handle)
 
     def tell(self, value: T | None) -> T:
         """What the first process says, to all."""
         said = [value]
         if self.everyone is not None:
-            dist.broadcast_object_list(said, 0, self.everyone.handle)
+            with answered():
+                dist.broadcast_object_list(said, 0, self.everyone.handle)
         assert said[0] is not None
         return said[0]
+
+    def heard(self, value: T) -> list[T]:
+        """What every process says, to all, in their order."""
+        if self.everyone is None:
+            return [value]
+        said: list[Any] = [None] * self.everyone.size
+        with answered():
+            dist.all_gather_object(said, value, self.everyone.handle)
+        return said
 
 
 def started() -> bool:
@@ -97,6 +108,11 @@ def started() -> bool:
         missing = ", ".join(name for name in VARIABLES if name not in there)
         raise LrsaError(f"the environment of torchrun lacks {missing}. Start with `torchrun -m lrsa ...`")
     return len(there) == len(VARIABLES)
+
+
+def processes() -> int:
+    """How many torchrun has started, this one among them; 1 where it has started none."""
+    return int(os.environ["WORLD_SIZE"]) if started() else 1
 
 
 @contextmanager
@@ -109,12 +125,13 @@ def joined(shard_points: int = 1, device: str = "cpu") -> Iterator[Ranks]:
             )
         yield Ranks()
         return
-    size, kind = int(os.environ["WORLD_SIZE"]), torch.device(device).type
+    size, kind = processes(), torch.device(device).type
     if shard_points < 1 or size % shard_points:
         raise LrsaError(f"--shard-points {shard_points} does not divide {size} processes")
     if kind == "cuda":
         torch.cuda.set_device(int(os.environ["LOCAL_RANK"]))
-    dist.init_process_group("nccl" if kind == "cuda" else "gloo", timeout=PATIENCE)
+    with answered():
+        dist.init_process_group("nccl" if kind == "cuda" else "gloo", timeout=_patience())
     try:
         table = init_device_mesh(
             kind, (size // shard_points, shard_points), mesh_dim_names=("data", "points")
@@ -124,6 +141,17 @@ def joined(shard_points: int = 1, device: str = "cpu") -> Iterator[Ranks]:
         yield Ranks(Group(world), Group(table.get_group("data")), Group(table.get_group("points")))
     finally:
         dist.destroy_process_group()
+
+
+def _patience() -> timedelta:
+    given = os.environ.get(VARIABLE, str(PATIENCE))
+    try:
+        seconds = float(given)
+    except ValueError:
+        seconds = 0.0
+    if not 1 <= seconds < 1e9:
+        raise LrsaError(f"{VARIABLE} is a number of seconds, at least 1, not {given}")
+    return timedelta(seconds=seconds)
 
 
 def bytes_sent(groups: Iterable[Group | None]) -> int:

@@ -74,10 +74,11 @@ def encode_streamed(
     f: Tensor | None = None,
     context: Context | None = None,
     chunk: int = CHUNK,
+    others: Others | None = None,
     kernels: bool = True,
 ) -> State:
     """`model.encode(x, f, context)`, chunk by chunk where there are many points; exact, without gradients."""
-    return way(check_streams(model), cut(x, f, context, chunk), None, kernels).encode()
+    return way(check_streams(model), cut(x, f, context, chunk, others), others, kernels).encode()
 
 
 @torch.no_grad()

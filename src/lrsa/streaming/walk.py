@@ -14,6 +14,7 @@ from itertools import islice
 
 import torch
 from torch import Tensor
+from torch.utils.checkpoint import checkpoint
 
 from lrsa.context import Context
 from lrsa.kernels.stages import KernelBlock, stages_of
@@ -23,6 +24,8 @@ from lrsa.models.template import Others, Partial
 
 Stages = Block | KernelBlock
 """A block, by torch or by kernels."""
+SCORED = 8192
+"""Points whose scores are held at a time, where processes share the rest."""
 
 
 @dataclass(frozen=True)
@@ -55,9 +58,7 @@ class Walk:
     def meet(self, block: Stages) -> Tensor:
         """The processed latents (B, M, d) of all points."""
         here = self.h[0], self.chunks[0].x, self.chunks[0].context
-        return (
-            block.latents(*here) if self.others is None else met(block, [block.partial(*here)], self.others)
-        )
+        return block.latents(*here) if self.others is None else met(block, remade(block, *here), self.others)
 
     def stored(self, values: Iterable[Tensor]) -> list[Tensor]:
         """The next h of every chunk, each made when asked for."""
@@ -95,6 +96,20 @@ class Known(Walk):
 
     def meet(self, block: Stages) -> Tensor:
         return next(self.given)
+
+
+def remade(block: Stages, h: Tensor, x: Tensor, context: Context) -> Iterator[Partial]:
+    """The partials of some points at a time, which the backward pass makes again.
+
+    To keep the scores of a softmax, h M numbers for each point, would take more than all other features.
+    """
+    if isinstance(block, KernelBlock):  # which keeps none
+        yield block.partial(h, x, context)
+        return
+    for start in range(0, h.shape[1], SCORED):
+        points = slice(start, start + SCORED)
+        part = h[:, points], x[:, points], context.at(points)
+        yield checkpoint(block.partial, *part, use_reentrant=False, preserve_rng_state=False)
 
 
 def met(block: Stages, partials: Iterable[Partial], others: Others | None) -> Tensor:

@@ -110,8 +110,8 @@ def latents(surrogate: Surrogate, case: PointSet) -> np.ndarray:
     if batch.times is not None:
         context = replace(context, time=batch.times[:, 0])
     x, f, context = surrogate.normalise(batch.x, batch.f, context)
-    if x.shape[1] > WHOLE:
-        found = encode_streamed(model, x, f, context).latents[-1]
+    if x.shape[1] > WHOLE or surrogate.sharing is not None:
+        found = encode_streamed(model, x, f, context, others=surrogate.sharing).latents[-1]
     else:
         context = context.normalised()
         h = model.lift(x, f, context)

@@ -41,8 +41,12 @@ class Ranges:
 
     def widened(self, case: PointSet) -> "Ranges":
         """The ranges of these cases and one more."""
+        return self.joined(Ranges(_spans(case)))
+
+    def joined(self, other: "Ranges") -> "Ranges":
+        """The ranges of all cases of both."""
         spans = dict(self.spans)
-        for name, (low, high) in _spans(case).items():
+        for name, (low, high) in other.spans.items():
             before = spans.get(name, (low, high))
             spans[name] = (min(low, before[0]), max(high, before[1]))
         return Ranges(spans)
@@ -70,18 +74,19 @@ class Ranges:
 
     def distances(self, case: PointSet) -> dict[str, float]:
         """How far beyond the training range every channel of the case goes, in units of that range."""
-        return {
-            name: _distance(span, self.spans[name])
-            for name, span in _spans(case).items()
-            if name in self.spans
-        }
+        return self._distances(_spans(case))
+
+    def _distances(self, spans: Mapping[str, Span]) -> dict[str, float]:
+        return {name: _distance(span, self.spans[name]) for name, span in spans.items() if name in self.spans}
 
     def warnings(self, case: PointSet) -> list[str]:
         """One line for every channel that goes beyond its range, the worst first."""
-        far = {name: d for name, d in self.distances(case).items() if d > TOLERANCE}
-        return [
-            self._line(name, _spans(case)[name], far[name]) for name in sorted(far, key=lambda n: -far[n])
-        ]
+        return self.warnings_of(Ranges.of([case]))
+
+    def warnings_of(self, case: "Ranges") -> list[str]:
+        """The same of a case whose points are in several places, by its ranges."""
+        far = {name: d for name, d in self._distances(case.spans).items() if d > TOLERANCE}
+        return [self._line(name, case.spans[name], far[name]) for name in sorted(far, key=lambda n: -far[n])]
 
     def _line(self, name: str, span: Span, distance: float) -> str:
         low, high = self.spans[name]

@@ -31,6 +31,7 @@ from lrsa.surrogate.precision import Precision, autocast
 from lrsa.surrogate.ranges import Ranges
 from lrsa.surrogate.record import Record
 from lrsa.surrogate.shipped import located
+from lrsa.surrogate.time_axis import along_time, at_times, check_times
 
 Epoch = Literal["best", "last"]
 WHOLE = 65536
@@ -72,12 +73,15 @@ class Surrogate(nn.Module):
     @property
     def protocol(self) -> Protocol:
         """How it was taught, and how whole cases are predicted."""
-        return protocol(self.schema.protocol)
+        return protocol(self.schema.protocol, needs_of(self.model))
 
     def forward(self, x: Tensor, f: Tensor | None = None, context: Context | None = None) -> Tensor:
-        """x (B, N, p), f (B, N, c) -> u (B, N, o), in physical units."""
-        inputs = self.normalise(x, f, context or Context())
-        return self.normaliser.targets(self._walk(*inputs), f)
+        """x (B, N, p), f (B, N, c) -> u (B, N, o), in physical units; (B, T, N, o) at T times at once."""
+        context = context or Context()
+        u = self._walk(*self.normalise(x, f, context))
+        if self.normaliser.frames is not None:
+            u = at_times(u, self.normaliser.frames, context.need("time", "the model"))
+        return self.normaliser.targets(u, f)
 
     def _walk(self, x: Tensor, f: Tensor | None, context: Context) -> Tensor:
         if self.chunk is not None:
@@ -97,11 +101,14 @@ class Surrogate(nn.Module):
             g = self.normaliser.parameters_of_case(context.globals)
             context = replace(context, globals=g)
             parts += [g[:, None].expand(-1, x.shape[1], -1)] if not needs.globals else []
-        if context.time is not None:
+        if context.time is not None and not needs.time_axis:
             t = self.normaliser.time(context.time)
             context = replace(context, time=t)
             parts += [t[:, None, None].expand(-1, x.shape[1], 1)] if not needs.time else []
-        return self.normaliser.coordinates(x), torch.cat(parts, dim=-1) if parts else None, context
+        inputs = self.normaliser.coordinates(x), torch.cat(parts, dim=-1) if parts else None, context
+        if self.normaliser.frames is not None:
+            return along_time(*inputs, self.normaliser.time(self.normaliser.frames))
+        return inputs
 
     def predict(
         self,
@@ -188,7 +195,7 @@ class Surrogate(nn.Module):
     def collate(self, cases: Sequence[PointSet]) -> Batch:
         """One batch with all that the model needs."""
         collator = Collator.of(self.model, self.weighted is not False, self.normaliser)
-        return collator([self._with_axes(self._with_measures(case)) for case in cases])
+        return collator([self._with_axes(self.measured(case)) for case in cases])
 
     def _with_axes(self, case: PointSet) -> PointSet:
         """The case with the axes along which the training cases did not extend, where it leaves them out."""
@@ -199,7 +206,7 @@ class Surrogate(nn.Module):
         x[:, seen] = case.x
         return replace(case, x=x)
 
-    def _with_measures(self, case: PointSet) -> PointSet:
+    def measured(self, case: PointSet) -> PointSet:
         """The case with the quadrature weights that the model was trained with."""
         if not self.weighted or case.weights is not None:
             return case
@@ -219,7 +226,7 @@ class Surrogate(nn.Module):
         f = None if f is None else f.to(device)
         if x.shape[1] <= WHOLE or not streams(self.model):
             return finite(self(x, f, context))
-        u = stream(self.model, *self.normalise(x, f, context), kernels=self.kernels)
+        u = stream(self.model, *self.normalise(x, f, context), others=self.sharing, kernels=self.kernels)
         return finite(self.normaliser.targets(u, f))
 
     def check(self, x: Tensor, f: Tensor | None, context: Context | None = None) -> None:
@@ -240,6 +247,8 @@ class Surrogate(nn.Module):
                 raise LrsaError(
                     f"the surrogate was trained with {wanted} {what}{listed}, but {there} are given"
                 )
+        if context is not None and normaliser.frames is not None:
+            check_times(context.need("time", "the model"), normaliser.frames)
         if isinstance(self.model, FittedModel):
             self.model.check(normaliser.coordinates(x.to(normaliser.x_shift.device)))
 

@@ -1,19 +1,20 @@
 """From the configuration of a run to its surrogate and its trainer."""
 
 import sys
+from itertools import chain
 from pathlib import Path
 
+import numpy as np
 import torch
 from torch import nn
 
 from lrsa.context import needs_of
 from lrsa.data.normalise import Normaliser
 from lrsa.data.prepare import Collator
-from lrsa.data.store import Selection
+from lrsa.data.store import Dataset, Selection
 from lrsa.errors import LrsaError
 from lrsa.models.create import create_model
 from lrsa.models.pod import FittedModel
-from lrsa.objectives.protocols import protocol
 from lrsa.parallel.ranks import Ranks
 from lrsa.streaming.stream import check_streams
 from lrsa.surrogate.surrogate import Surrogate, load
@@ -29,20 +30,21 @@ def trainer_of(
 ) -> Trainer:
     """The trainer of a run, before its first step; of one process of several, where there are ranks."""
     surrogate = surrogate_of(config, normaliser or normaliser_of(run, config))
-    if config.train.recompute and config.train.kernels:
+    shared = None if ranks is None else ranks.shared
+    if config.train.recompute and (config.train.kernels or shared):
         surrogate.chunk = sys.maxsize  # one chunk: of a walk by chunks the input of each block is kept
     elif config.train.recompute:
         recompute_blocks(surrogate.model)
     if config.train.compile:
         compile_blocks(surrogate.model)
     training, validation = split_cases(config)
-    if ranks is not None and ranks.shared is not None:
-        check_shared(surrogate.model, config)
+    if shared is not None:
+        check_shared(surrogate.model, config, shared.size)
     return Trainer(
         run,
         config.train,
         surrogate,
-        protocol(config.schema.protocol),
+        surrogate.protocol,
         training,
         validation,
         Collator.of(surrogate.model, config.train.weights, surrogate.normaliser),
@@ -54,8 +56,10 @@ def trainer_of(
 def surrogate_of(config: RunConfig, normaliser: Normaliser) -> Surrogate:
     """The surrogate of a run before training."""
     torch.manual_seed(config.train.seed)
-    training, _ = split_cases(config)
+    training, validation = split_cases(config)
     model = create_model(config.model, **config.options)
+    if needs_of(model).time_axis:
+        normaliser.frames = torch.tensor(common_times(config, training, validation))
     surrogate = Surrogate(model, normaliser, config.schema, config.weighted, config.train.precision)
     surrogate.chunk, surrogate.kernels = config.train.chunk, bool(config.train.kernels)
     _check_data(surrogate.model, config, training)
@@ -91,11 +95,31 @@ def _check_data(model: nn.Module, config: RunConfig, cases: Selection) -> None:
             raise LrsaError(f'"{config.model}" has no repeated layers for --train.{name}. Leave it out')
 
 
-def check_shared(model: nn.Module, config: RunConfig) -> None:
-    """Refuse what needs all points of a case in one process."""
+def common_times(config: RunConfig, *cases: Selection) -> np.ndarray:
+    """(T,) the times of all cases, for a model that has them as an axis."""
+    times = cases[0][0].times
+    who, cure = f'the model "{config.model}" has time as an axis', "Use --model.time-axis False"
+    if config.schema.protocol != "time-conditioned" or times is None:
+        raise LrsaError(f"{who}, and {config.schema.name} has no times that are asked for. {cure}")
+    if not all(np.array_equal(np.asarray(case.times), times) for case in chain(*cases)):
+        raise LrsaError(f"{who}, and the cases of {config.schema.name} differ in their times. {cure}")
+    return times
+
+
+def check_shared(model: nn.Module, config: RunConfig, processes: int) -> None:
+    """Refuse what needs all points of a case in one process, and more processes than points."""
     if config.train.gradient_weight:
         raise LrsaError("the gradient term needs the whole grid. Set --train.gradient-weight 0")
+    if config.train.compile:
+        raise LrsaError(
+            "what is compiled are whole blocks, which processes interrupt. Leave out --train.compile"
+        )
     try:
         check_streams(model)
     except LrsaError as error:
         raise LrsaError(f'the points of a case cannot be shared with "{config.model}": {error}') from error
+    training, _ = split_cases(config)
+    assert isinstance(training.cases, Dataset)
+    smallest = training[int(training.cases.sizes[training.chosen].argmin())]
+    if (count := min(len(smallest), config.train.points or len(smallest))) < processes:
+        raise LrsaError(f"{processes} processes cannot share a case of {count} points. Lower --shard-points")

@@ -23,6 +23,8 @@ UNBOUNDED = 10**6
 """Epochs, where minutes alone decide."""
 LATENT_GRID = (32, 32)
 """Of the small scales, where a model projects the points to a grid: about as many points as they have."""
+WHOLE_CASES = 2
+"""Of a step at most, where a model takes all frames of a case at once: as F-FNO was published."""
 LONG = 4
 """A domain whose sides differ more is long: each of its axes is normalised by itself."""
 LOOKED_AT = 3
@@ -104,6 +106,8 @@ def for_problem(problem: Problem, scale: Scale, model: str) -> Choice:
     named = {"loss": problem.loss, "metrics": problem.metrics}
     settings |= {name: words for name, words in named.items() if words != getattr(TrainConfig, name)}
     settings |= scale.train
+    if options.get("time_axis"):
+        settings["batch_size"] = min(WHOLE_CASES, settings.get("batch_size", TrainConfig.batch_size))
     if "points" in settings and _needs_all_points(model):
         del settings["points"]
     if get(model).family == "fitted":

@@ -96,13 +96,15 @@ def _with_dimensions(config: RunConfig, normaliser: Normaliser) -> RunConfig:
     options = dict(config.options)
     conditioned = config.schema.protocol == "time-conditioned"
     if conditioned and "time" in model_options(config.model):
-        options.setdefault("time", True)
-    options |= {"coord_dim": len(normaliser.x_axes), "out_features": normaliser.u_shift.shape[-1]}
+        options.setdefault("time", not options.get("time_axis", False))
+    coordinates = len(normaliser.x_axes)
+    options |= {"coord_dim": coordinates, "out_features": normaliser.u_shift.shape[-1]}
     features, g = normaliser.features_per_point, len(normaliser.g_shift)
     # What the model takes from the context is no feature of its points.
     needs = needs_of(create_model(config.model, **options, in_features=features + g + int(conditioned)))
-    features += (0 if needs.globals else g) + int(conditioned and not needs.time)
-    return replace(config, options={**options, "in_features": features})
+    features += (0 if needs.globals else g) + int(conditioned and not (needs.time or needs.time_axis))
+    coordinates += int(needs.time_axis)
+    return replace(config, options={**options, "coord_dim": coordinates, "in_features": features})
 
 
 def _matched(config: RunConfig, of_lrsa: Mapping[str, Any], normaliser: Normaliser) -> RunConfig:

@@ -21,7 +21,6 @@ from lrsa.machine import check_device, check_threads, keep_memory
 from lrsa.models.pod import FittedModel
 from lrsa.models.registry import get, model_options
 from lrsa.objectives.named import metrics_of
-from lrsa.objectives.protocols import protocol
 from lrsa.objectives.words import labels
 from lrsa.parallel.ranks import Ranks
 from lrsa.problems.problem import Source
@@ -145,7 +144,7 @@ def prepare(
     )
     surrogate = surrogate_of(config, survey.normaliser)
     if shard_points > 1:
-        check_shared(surrogate.model, config)
+        check_shared(surrogate.model, config, shard_points)
     if isinstance(surrogate.model, FittedModel):
         config, estimate = replace(config, train=replace(config.train, epochs=1)), "It is fitted at once"
     else:
@@ -219,7 +218,7 @@ def _check_first_step(surrogate: Surrogate, config: RunConfig) -> None:
     training, validation = split_cases(config)
     for i in range(len(validation)):  # the training cases were checked for their statistics
         validation[i].check_finite(validation.label(i))
-    how = protocol(config.schema.protocol)
+    how = surrogate.protocol
     if not how.examples(training[0]):
         raise LrsaError(f"{config.data.path} has no frames to learn")
     cases = [training[i] for i in range(min(config.train.batch_size, len(training)))]

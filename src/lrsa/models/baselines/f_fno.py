@@ -7,10 +7,10 @@ from torch.nn.utils.parametrizations import weight_norm as normalise_weight
 
 from lrsa.context import Context, Needs
 from lrsa.models.attention import FFN
-from lrsa.models.baselines.fno import GridLift, index_grid, pad_grid
-from lrsa.models.baselines.projection import GridProjection
+from lrsa.models.baselines.fno import GridLift, crop_grid, index_grid, pad_grid
+from lrsa.models.baselines.projection import GridProjection, grid_needs
 from lrsa.models.mixers.factorised_fourier import FactorisedConvolution
-from lrsa.models.mixers.fourier import full_grid
+from lrsa.models.mixers.fourier import full_axes, full_grid
 from lrsa.models.operator import check_points
 
 LATENT = (96, 96)
@@ -26,12 +26,19 @@ PRESETS: dict[str, dict[str, object]] = {
     },
     "airfoil": {"coord_dim": 2, "in_features": 0, "out_features": 1, "modes": (32, 16)},
     "pipe": {"coord_dim": 2, "in_features": 0, "out_features": 1},
-    "plasticity": {"coord_dim": 2, "in_features": 1, "out_features": 4, "modes": (32, 12)},
+    "plasticity": {
+        "coord_dim": 3,
+        "in_features": 1,
+        "out_features": 4,
+        "modes": (32, 12),
+        "index_grid_input": False,
+        "time_axis": True,
+    },
     "darcy": {"coord_dim": 2, "in_features": 1, "out_features": 1},
     "elasticity": {"coord_dim": 2, "in_features": 0, "out_features": 1, "latent_grid": LATENT, "padding": 0},
 }
-"""Elasticity as in the Neural-Solver-Library, by a projection to a grid. Plasticity was published with the
-time as a third axis; here the time of a frame is an input. Darcy is nowhere published: the defaults."""
+"""Elasticity as in the Neural-Solver-Library, by a projection to a grid. The coordinates of Plasticity, time
+among them, are those of the index grid that was published. Darcy is nowhere published: the defaults."""
 LINEAR_PRESETS: dict[str, dict[str, object]] = {
     "navier-stokes": {"coord_dim": 2, "in_features": 10, "out_features": 1, "width": 20},
     "plasticity": {"coord_dim": 2, "in_features": 1, "out_features": 4, "time": True},
@@ -46,9 +53,10 @@ class FFNO(nn.Module):
     """y = W₂ ReLU(W₁ S(h)), h' = h + y with S the factorised spectral convolution; at last u = W₄ W₃ y.
 
     A. Tran et al., Factorized Fourier Neural Operators, 2023; reference alasdairtran/fourierflow,
-    modules/factorized_fno (mesh_2d: airfoil and pipe; grid_2d: Navier-Stokes). All linear layers are
-    weight-normalised. The head reads the last layer's branch, not the residual sum, and has no activation.
-    Two-axis grids, or any points of two coordinates by a projection to a latent grid.
+    modules/factorized_fno (mesh_2d: airfoil and pipe; mesh_3d: plasticity; grid_2d: Navier-Stokes). All
+    linear layers are weight-normalised. The head reads the last layer's branch, not the residual sum, and has
+    no activation. Two-axis grids, with time as a third axis where it is one, or any points of two coordinates
+    by a projection to a latent grid.
 
     Args:
         coord_dim: Coordinates p per point.
@@ -64,6 +72,8 @@ class FFNO(nn.Module):
         weight_norm: Normalise the rows of every linear layer.
         layer_norm: End every feed-forward with a LayerNorm.
         latent_grid: Points per axis of a latent grid for data that has none; none: the grid of the data.
+        time_axis: Predict all frames of a case at once, with time as the third axis of the grid.
+        time_modes: Frequencies kept along that axis.
     """
 
     needs = Needs(grid=True)
@@ -83,9 +93,12 @@ class FFNO(nn.Module):
         weight_norm: bool = True,
         layer_norm: bool = False,
         latent_grid: tuple[int, int] | None = None,
+        time_axis: bool = False,
+        time_modes: int = 8,
     ) -> None:
         super().__init__()
-        self.needs = Needs(grid=latent_grid is None)
+        self.needs = grid_needs(latent_grid, time_axis)
+        self.axes = 3 if time_axis else 2
         index_grid_input = index_grid_input and latent_grid is None
         self.coord_dim, self.in_features = coord_dim, in_features
         self.index_grid_input, self.padding = index_grid_input, padding
@@ -100,9 +113,10 @@ class FFNO(nn.Module):
                 linear(width, factor * width), nn.ReLU(), linear(factor * width, width), norm
             )
 
-        self.lift = linear(coord_dim + in_features + 2 * index_grid_input, width)
+        self.lift = linear(coord_dim + in_features + self.axes * index_grid_input, width)
+        kept = (*modes, time_modes) if time_axis else modes
         self.spectral = nn.ModuleList(
-            FactorisedConvolution(width, modes) for _ in range(1 if share_weights else depth)
+            FactorisedConvolution(width, kept) for _ in range(1 if share_weights else depth)
         )
         self.feed_forward = nn.ModuleList(feed_forward() for _ in range(depth))
         self.head = nn.Sequential(linear(width, HEAD_HIDDEN), linear(HEAD_HIDDEN, out_features))
@@ -116,20 +130,20 @@ class FFNO(nn.Module):
         if self.projection is not None:
             h = self.projection.to_grid(self.lift(torch.cat(inputs, dim=-1)), x, context)
             return self.head(self.projection.to_points(self._trunk(h), x))
-        grid = full_grid(context, "F-FNO")
+        grid = full_axes(context, "F-FNO", self.axes)
         if self.index_grid_input:
             inputs.append(index_grid(grid).to(x).expand(x.shape[0], -1, -1))
-        return self.head(self._trunk(self.lift(torch.cat(inputs, dim=-1)).unflatten(1, grid)).flatten(1, 2))
+        return self.head(self._trunk(self.lift(torch.cat(inputs, dim=-1)).unflatten(1, grid)).flatten(1, -2))
 
     def _trunk(self, h: Tensor) -> Tensor:
-        """(B, H, W, d) -> the branch of the last layer, of the same shape."""
-        height, width = h.shape[1:3]
-        h = pad(h, (0, 0, 0, self.padding, 0, self.padding))  # (B, H, W, d)
+        """(B, H, W, d), or of three axes -> the branch of the last layer, of the same shape."""
+        grid = h.shape[1:-1]
+        h = pad(h, [0, 0, *(0, self.padding) * len(grid)])
         branch = h
         for k, feed_forward in enumerate(self.feed_forward):
             branch = feed_forward(self.spectral[k % len(self.spectral)](h))
             h = h + branch
-        return branch[:, :height, :width]
+        return crop_grid(branch, grid)
 
 
 class FFNOLinear(nn.Module):

@@ -90,13 +90,18 @@ def reference_distances(grid: tuple[int, int], reference: int) -> Tensor:
     return torch.cdist(index_grid(grid), anchors, compute_mode="donot_use_mm_for_euclid_dist")
 
 
-def index_grid(grid: tuple[int, int]) -> Tensor:
-    """(H W, 2) the index grid on the unit square, in fp64."""
+def index_grid(grid: tuple[int, ...]) -> Tensor:
+    """(H W, 2) the index grid on the unit square, in fp64; of three axes on the unit cube."""
     axes = [torch.linspace(0, 1, n, dtype=torch.float64) for n in grid]
-    return torch.stack(torch.meshgrid(*axes, indexing="ij"), dim=-1).flatten(0, 1)
+    return torch.stack(torch.meshgrid(*axes, indexing="ij"), dim=-1).flatten(0, -2)
 
 
 def pad_grid(h: Tensor) -> Tensor:
-    """(B, H, W, d) with zeros at the end of each axis up to a multiple of 16."""
-    rows, columns = h.shape[1:3]
-    return pad(h, (0, 0, 0, -columns % PAD, 0, -rows % PAD))
+    """(B, H, W, d), or of three axes, with zeros at the end of each axis up to a multiple of 16."""
+    missing = [end for size in reversed(h.shape[1:-1]) for end in (0, -size % PAD)]
+    return pad(h, [0, 0, *missing])
+
+
+def crop_grid(h: Tensor, grid: tuple[int, ...], first: int = 1) -> Tensor:
+    """(B, H', W', d) without what was appended to the axes of the grid, of which this is the first."""
+    return h[(*[slice(None)] * first, *(slice(size) for size in grid))]

@@ -1,19 +1,20 @@
 """Latent Spectral Models: a U-Net whose every scale passes a neural spectral block."""
 
 import math
+from itertools import chain
 from typing import ClassVar, Literal
 
 import torch
 from torch import Tensor, nn
-from torch.nn.functional import interpolate, max_pool2d, scaled_dot_product_attention
+from torch.nn.functional import interpolate, max_pool2d, max_pool3d, scaled_dot_product_attention
 
-from lrsa.context import Context, Needs
+from lrsa.context import Context
 from lrsa.errors import LrsaError
 from lrsa.models.attention import FFN, head_width, join_heads, split_heads
-from lrsa.models.baselines.fno import GridLift, pad_grid
-from lrsa.models.baselines.projection import GridProjection
+from lrsa.models.baselines.fno import GridLift, crop_grid, pad_grid
+from lrsa.models.baselines.projection import GridProjection, grid_needs
 from lrsa.models.hidden import Declared
-from lrsa.models.mixers.fourier import full_grid
+from lrsa.models.mixers.fourier import full_axes
 
 Norm = Literal["batch", "instance"]
 """The normalisation inside the convolutions."""
@@ -26,14 +27,7 @@ PRESETS: dict[str, dict[str, object]] = {
         "width": 64,
         "norm": "instance",
     },
-    "plasticity": {
-        "coord_dim": 2,
-        "in_features": 1,
-        "out_features": 4,
-        "width": 32,
-        "norm": "instance",
-        "time": True,
-    },
+    "plasticity": {"coord_dim": 3, "in_features": 1, "out_features": 4, "width": 32, "time_axis": True},
     "airfoil": {"coord_dim": 2, "in_features": 0, "out_features": 1, "width": 32},
     "pipe": {"coord_dim": 2, "in_features": 0, "out_features": 1, "width": 32},
     "darcy": {"coord_dim": 2, "in_features": 1, "out_features": 1, "width": 64},
@@ -58,8 +52,9 @@ class LSM(nn.Module):
 
     H. Wu et al., Solving High-Dimensional PDEs with Latent Spectral Models, 2023; reference
     thuml/Neural-Solver-Library, models/LSM.py, two-axis grids: the lift and padding of its FNO, a U-Net of
-    five scales with max-pooling and bilinear up-sampling, head Linear-GELU-Linear. Any points of two
-    coordinates by a projection to a latent grid.
+    five scales with max-pooling and bilinear up-sampling, head Linear-GELU-Linear. With time as a third axis
+    the U-Net is that of thuml/Latent-Spectral-Models, models/LSM_3D.py. Any points of two coordinates by a
+    projection to a latent grid.
 
     Args:
         coord_dim: Coordinates p per point.
@@ -73,6 +68,7 @@ class LSM(nn.Module):
         reference: Points per axis of a reference grid whose distances replace the coordinates; 0 keeps them.
         time: Condition on the time of the sample.
         latent_grid: Points per axis of a latent grid for data that has none; none: the grid of the data.
+        time_axis: Predict all frames of a case at once, with time as the third axis of the grid.
     """
 
     matrices: ClassVar[Declared] = {"*": None}  # by AdamW: see results/optimiser-weights.md
@@ -90,24 +86,25 @@ class LSM(nn.Module):
         reference: int = 0,
         time: bool = False,
         latent_grid: tuple[int, int] | None = None,
+        time_axis: bool = False,
     ) -> None:
         super().__init__()
-        self.needs = Needs(grid=latent_grid is None, time=time)
-        self.norm = norm
+        self.needs = grid_needs(latent_grid, time_axis, time)
+        self.norm, self.axes = norm, 3 if time_axis else 2
         channels = [width * scale for scale in SCALES]
         self.lift = GridLift(coord_dim, in_features, width, reference, time)
         self.down = nn.ModuleList(
-            double_conv(fine, coarse, coarse, norm)
+            double_conv(fine, coarse, coarse, norm, self.axes)
             for fine, coarse in zip([width, *channels], channels, strict=False)
         )
         self.process = nn.ModuleList(SpectralBlock(c, heads, tokens, bases) for c in channels)
         # From the coarsest up: a skip and the scale below it come in, the channels of the next skip go out.
         skips = channels[:-1][::-1]
         self.up = nn.ModuleList(
-            double_conv(2 * skip, skip, out, norm)
+            double_conv(2 * skip, skip, out, norm, self.axes)
             for skip, out in zip(skips, [*skips[1:], width], strict=True)
         )
-        self.out = nn.Conv2d(width, width, 1)
+        self.out = (nn.Conv3d if time_axis else nn.Conv2d)(width, width, 1)
         self.head = FFN(width, 2 * width, out_features)
         self.projection = GridProjection(coord_dim, width, latent_grid, MODES) if latent_grid else None
 
@@ -117,32 +114,33 @@ class LSM(nn.Module):
         if self.projection is not None:
             g = self._unet(self.projection.to_grid(self.lift(x, f, context), x, context))
             return self.head(self.projection.to_points(g.permute(0, 2, 3, 1), x))
-        grid = full_grid(context, "LSM")
+        grid = full_axes(context, "LSM", self.axes)
         g = self._unet(self.lift(x, f, context).unflatten(1, grid))
         return self.head(g.flatten(2).transpose(1, 2))
 
     def _unet(self, values: Tensor) -> Tensor:
-        """(B, H, W, d) -> (B, d, H, W)."""
-        grid = values.shape[1:3]
-        h = pad_grid(values).permute(0, 3, 1, 2)  # (B, d, H, W)
-        patch = (h.shape[2] // PATCHES, h.shape[3] // PATCHES)
+        """(B, H, W, d) -> (B, d, H, W), or of three axes."""
+        h = pad_grid(values).movedim(-1, 1)  # (B, d, H, W)
+        patch = tuple(size // PATCHES for size in h.shape[2:])
         self._check_norm(h.shape[0] if self.norm == "batch" else 1, patch)
+        halve, enlarge = (max_pool3d, "trilinear") if self.axes == 3 else (max_pool2d, "bilinear")
         scales = [self.down[0](h)]
         for conv in self.down[1:]:
-            scales.append(conv(max_pool2d(scales[-1], 2)))
+            scales.append(conv(halve(scales[-1], 2)))
         scales = [process(scale, patch) for process, scale in zip(self.process, scales, strict=True)]
         h = scales.pop()
         for conv in self.up:
-            coarse = interpolate(h, scale_factor=2, mode="bilinear", align_corners=True)
+            coarse = interpolate(h, scale_factor=2, mode=enlarge, align_corners=True)
             h = conv(torch.cat([scales.pop(), coarse], dim=1))
-        return self.out(h)[:, :, : grid[0], : grid[1]]
+        return crop_grid(self.out(h), values.shape[1:-1], first=2)
 
-    def _check_norm(self, samples: int, coarsest: tuple[int, int]) -> None:
-        alone = samples * coarsest[0] * coarsest[1] == 1
+    def _check_norm(self, samples: int, coarsest: tuple[int, ...]) -> None:
+        alone = samples * math.prod(coarsest) == 1
         if alone and (self.training or self.norm == "instance"):
             raise LrsaError(
-                "LSM cannot normalise the one value that its coarsest scale keeps of a grid of 16 x 16 points"
-                " or fewer. Use a finer grid, or norm=batch with a larger batch"
+                "LSM cannot normalise the one value that its coarsest scale keeps of a grid of"
+                f" {' x '.join([str(PATCHES)] * self.axes)} points or fewer. Use a finer grid, or norm=batch"
+                " with a larger batch"
             )
 
 
@@ -157,15 +155,18 @@ class SpectralBlock(nn.Module):
         self.key_value = nn.Linear(channels, 2 * channels)  # a key and a value for each channel in turn
         self.query = nn.Linear(channels, channels)
 
-    def forward(self, h: Tensor, patch: tuple[int, int]) -> Tensor:
-        """(B, C, H, W) -> (B, C, H, W)."""
-        batch, channels, height, width = h.shape
-        rows, columns = height // patch[0], width // patch[1]
-        points = h.reshape(batch, channels, rows, patch[0], columns, patch[1])
-        points = points.permute(0, 2, 4, 3, 5, 1).reshape(-1, patch[0] * patch[1], channels)  # (P, n, C)
+    def forward(self, h: Tensor, patch: tuple[int, ...]) -> Tensor:
+        """(B, C, H, W) -> (B, C, H, W), or of three axes."""
+        batch, channels, *sizes = h.shape
+        counts, axes = [size // side for size, side in zip(sizes, patch, strict=True)], len(patch)
+        split = list(chain(*zip(counts, patch, strict=True)))  # which patch, and where in it
+        which, where = range(2, 2 * axes + 2, 2), range(3, 2 * axes + 2, 2)
+        points = h.reshape(batch, channels, *split).permute(0, *which, *where, 1)
+        points = points.reshape(-1, math.prod(patch), channels)  # (P, n, C)
         points = points + self.read(points, self.transition(self.write(points)))
-        points = points.view(batch, rows, columns, *patch, channels)
-        return points.permute(0, 5, 1, 3, 2, 4).reshape(h.shape)
+        points = points.view(batch, *counts, *patch, channels)
+        back = chain(*zip(range(1, axes + 1), range(axes + 1, 2 * axes + 1), strict=True))
+        return points.permute(0, -1, *back).reshape(h.shape)
 
     def write(self, points: Tensor) -> Tensor:
         """Tokens (P, h, t, C/h) that attended to the points (P, n, C) of their patch."""
@@ -186,10 +187,13 @@ class SpectralBlock(nn.Module):
         return join_heads(scaled_dot_product_attention(query, tokens, tokens, scale=1.0))
 
 
-def double_conv(inputs: int, hidden: int, outputs: int, norm: Norm) -> nn.Sequential:
-    """Twice: 3x3 convolution without bias, normalisation, ReLU."""
+def double_conv(inputs: int, hidden: int, outputs: int, norm: Norm, axes: int) -> nn.Sequential:
+    """Twice: convolution with a kernel of 3 along every axis and no bias, normalisation, ReLU."""
+    conv = nn.Conv3d if axes == 3 else nn.Conv2d
+    over_batch = nn.BatchNorm3d if axes == 3 else nn.BatchNorm2d
+    over_instance = nn.InstanceNorm3d if axes == 3 else nn.InstanceNorm2d
     layers: list[nn.Module] = []
     for fan_in, fan_out in ((inputs, hidden), (hidden, outputs)):
-        normalise = nn.BatchNorm2d(fan_out) if norm == "batch" else nn.InstanceNorm2d(fan_out, affine=True)
-        layers += [nn.Conv2d(fan_in, fan_out, 3, padding=1, bias=False), normalise, nn.ReLU()]
+        normalise = over_batch(fan_out) if norm == "batch" else over_instance(fan_out, affine=True)
+        layers += [conv(fan_in, fan_out, 3, padding=1, bias=False), normalise, nn.ReLU()]
     return nn.Sequential(*layers)

@@ -6,7 +6,8 @@ The Neural-Solver-Library puts this before and behind F-FNO and LSM on Elasticit
 import torch
 from torch import Tensor, nn
 
-from lrsa.context import Context
+from lrsa.context import Context, Needs
+from lrsa.errors import LrsaError
 from lrsa.models.baselines.geo_fno import VERSIONS, Deformation, Fourier
 
 DEFORMATION = 32
@@ -53,6 +54,14 @@ class GridProjection(nn.Module):
 
     def _places(self, x: Tensor) -> Tensor:
         return self.deformation((x + 1) / 2, None)
+
+
+def grid_needs(latent_grid: tuple[int, int] | None, time_axis: bool, time: bool = False) -> Needs:
+    """What a model of a grid needs: that of the data, unless it has a latent one, and time as it takes it."""
+    if time_axis and (time or latent_grid):
+        other = "latent_grid" if latent_grid else "time"
+        raise LrsaError(f"with time_axis the time is an axis of the data's own grid: leave out {other}")
+    return Needs(grid=latent_grid is None, time=time, time_axis=time_axis)
 
 
 def _mix(coefficients: Tensor, weight: Tensor) -> Tensor:

@@ -34,24 +34,35 @@ class FactorisedFourierMix(GlobalMix):
 
 
 class FactorisedConvolution(nn.Module):
-    """The same on images with the channels last: (B, H, W, d) -> (B, H, W, d).
+    """The same on images with the channels last: (B, H, W, d) -> (B, H, W, d), or with a third axis of time.
 
     Frequencies that the grid does not have (beyond half its points) have no coefficient and are left out.
     """
 
-    def __init__(self, width: int, modes: tuple[int, int]) -> None:
+    frames: nn.Parameter | None
+
+    def __init__(self, width: int, modes: tuple[int, ...]) -> None:
         super().__init__()
-        self.rows, self.columns = (axis_weight(width, kept) for kept in modes)
+        self.rows, self.columns, *third = (axis_weight(width, kept) for kept in modes)
+        self.register_parameter("frames", third[0] if third else None)
 
     def forward(self, h: Tensor) -> Tensor:
         values = h.to(torch.promote_types(h.dtype, torch.float32))  # no half-precision transform exists
-        along_rows = filter_axis(values.transpose(1, 2), self.rows).transpose(1, 2)
-        return (along_rows + filter_axis(values, self.columns)).to(h.dtype)
+        filtered = filter_along(values, 1, self.rows) + filter_along(values, 2, self.columns)
+        if self.frames is not None:
+            filtered = filtered + filter_along(values, 3, self.frames)
+        return filtered.to(h.dtype)
 
 
 def axis_weight(width: int, modes: int) -> nn.Parameter:
     """One d x d complex matrix per frequency (m, d, d, 2), Xavier-normal with m frequencies as its field."""
     return nn.Parameter(torch.randn(modes, width, width, 2) * (2 * width * modes) ** -0.5)
+
+
+def filter_along(values: Tensor, axis: int, weight: Tensor) -> Tensor:
+    """Filter (B, ..., d) along one of the axes between with one matrix per frequency."""
+    moved = values.movedim(axis, -2)
+    return filter_axis(moved.flatten(1, -3), weight).unflatten(1, moved.shape[1:-2]).movedim(-2, axis)
 
 
 def filter_axis(values: Tensor, weight: Tensor) -> Tensor:

@@ -61,11 +61,18 @@ class SpectralConvolution(nn.Module):
 
 def full_grid(context: Context, who: str) -> tuple[int, int]:
     """The two axes of the grid, or a clear refusal on behalf of `who`."""
+    rows, columns = full_axes(context, who, 2)
+    return rows, columns
+
+
+def full_axes(context: Context, who: str, axes: int) -> tuple[int, ...]:
+    """The axes of the grid, if they are so many, or a clear refusal on behalf of `who`."""
     grid = context.need("grid", who)
-    if len(grid) != 2:
+    if len(grid) != axes:
+        count = {2: "two", 3: "three"}[axes]
         raise LrsaError(
-            f"{who} takes grids of two axes, and this one has {len(grid)}. Choose a model for point sets"
+            f"{who} takes grids of {count} axes, and this one has {len(grid)}. Choose a model for point sets"
         )
     if context.mask is not None:
         raise LrsaError(f"{who} takes full grids, and this batch is padded. Choose a model for point sets")
-    return grid[0], grid[1]
+    return grid
