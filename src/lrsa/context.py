@@ -40,8 +40,7 @@ class Context:
         """The field `name`, or a clear refusal on behalf of `who`."""
         value = getattr(self, name)
         if value is None:
-            cure = ". In an NPZ file it is the array `grid`, such as [22, 22]" if name == "grid" else ""
-            raise LrsaError(f"{who} needs Context.{name}, and this data has none{cure}")
+            raise LrsaError(f"{who} needs Context.{name}, and this data has none")
         return value
 
     def measure(self) -> Tensor | None:

@@ -2,6 +2,7 @@
 
 import importlib.util
 import json
+import re
 from pathlib import Path
 from types import ModuleType
 
@@ -11,7 +12,9 @@ from small import copy_run, files, quick, refusal, say
 
 import lrsa
 from lrsa.errors import LrsaError
-from lrsa.evaluation.evaluate import evaluate
+from lrsa.evaluation.evaluate import evaluate, truth
+from lrsa.objectives.metrics import relative_l2
+from lrsa.problems.catalogue import get
 from lrsa.report.printing import number
 from lrsa.surrogate import shipped
 from lrsa.training.config import RunConfig
@@ -104,8 +107,30 @@ def test_what_is_unfinished_ill_named_or_there_is_not_shipped(
     assert json.loads((store / "smooth" / "config.json").read_text())["model"] == "lrsa"
 
 
-def test_all_that_comes_with_the_package_loads() -> None:
-    """Nothing may come with it yet."""
-    for name in shipped.shipped():
-        assert lrsa.load(name).schema.name
-        assert (shipped.HOME / name / "model.safetensors").stat().st_size < 10**7
+@pytest.mark.parametrize("name", ["airfoil", "darcy", "elasticity", "plasticity"])
+def test_what_comes_with_the_package_answers_new_cases_as_its_card_says(name: str) -> None:
+    folder = shipped.HOME / name
+    config, problem, surrogate = RunConfig.load(folder), get(name), lrsa.load(name)
+    assert problem.solver is not None
+    solver = problem.solver(**problem.fidelities[config.schema.provenance["fidelity"]])
+    cases = [solver.sample(np.random.default_rng([99, i])).strided(config.data.stride) for i in range(3)]
+    errors = [relative_l2(surrogate.predict(case), truth(surrogate.protocol, case)) for case in cases]
+    said = re.search(r"this surrogate \| ([\d.]+)", (folder / "card.md").read_text())
+    assert said is not None
+    assert float(np.mean(errors)) < 2 * float(said[1])
+    assert (folder / "model.safetensors").stat().st_size < 10**7
+
+
+def test_what_comes_with_the_package_has_a_card_of_its_own() -> None:
+    assert sorted(shipped.shipped()) == ["airfoil", "darcy", "elasticity", "plasticity"]
+
+
+def test_a_file_without_the_grid_that_a_surrogate_needs_is_refused_before_anything_is_predicted(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    x = np.random.default_rng(0).random((484, 2))
+    np.savez("flat.npz", x=x, f=np.full((484, 1), 3.0))
+    line = refusal(capsys, "predict", "darcy", "flat.npz", "--out", "out.npz")
+    assert "darcy needs a structured grid, and flat.npz has none" in line
+    np.savez("flat.npz", x=x, f=np.full((484, 1), 3.0), grid=[22, 22])
+    assert "1 case predicted" in say(capsys, "predict", "darcy", "flat.npz", "--out", "out.npz")

@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from lrsa.context import needs_of
 from lrsa.errors import LrsaError
 from lrsa.mesh.arrays import case_of, read_npz
 from lrsa.mesh.building import build_case, check_case, components, field_of
@@ -106,6 +107,7 @@ class Inputs:
             loaded = replace(loaded, case=self._with_times(self._with_axes(case, path), loaded, path))
             loaded.case.check_finite(str(path))
             self._check_features(loaded.case, path)
+            self._check_grid(loaded.case, path)
         except LrsaError as error:
             if path.name in str(error):
                 raise
@@ -276,6 +278,13 @@ class Inputs:
                 " give them in a table with --globals"
                 if wanted
                 else f"{self.run} takes no parameters of the case, and {path.name} comes with {given}"
+            )
+
+    def _check_grid(self, case: PointSet, path: Path) -> None:
+        if needs_of(self.surrogate.model).grid and case.grid is None:
+            raise LrsaError(
+                f"{self.run} needs a structured grid, and {path.name} has none: give a structured VTK file,"
+                " or its points along each axis as the array `grid` of an NPZ file"
             )
 
     def _table(self, path: Path | None) -> Parameters | None:
