@@ -148,8 +148,8 @@ TABLE_STANDARD = Table(
         " parameters equal by the width.",
         "On Plasticity F-FNO and LSM have time as a third axis, as published: a step sees all frames of two"
         " cases, where it sees single frames in the other rows.",
-        "All rows have the learning rates of the recipe; where others would serve a rival better is on the"
-        " page learning-rates (Transolver on Pipe, for one, is unstable at them).",
+        "All rows have the learning rates of the recipe; what others would give LRSA and its rivals is on the"
+        " page learning-rates.",
         "One seed: differences of a few percent mean nothing.",
     ),
 )
