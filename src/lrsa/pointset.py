@@ -157,6 +157,13 @@ class PointSet:
         assert self.times is not None
         return replace(self, u=self.u[index], time=np.asarray(self.times[index]), times=None)
 
+    def window(self, first: int, length: int) -> "PointSet":
+        """Some frames in a row of a case that has frames."""
+        assert self.u is not None
+        assert self.times is not None
+        frames = slice(first, first + length)
+        return replace(self, u=self.u[frames], times=self.times[frames])
+
     def strided(self, stride: Stride) -> "PointSet":
         """Every `stride`-th point along each axis of the grid, or of the list where there is no grid."""
         steps = self.steps(stride)

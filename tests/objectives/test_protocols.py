@@ -15,7 +15,7 @@ from lrsa.context import Context
 from lrsa.data.batch import Batch, collate
 from lrsa.errors import LrsaError
 from lrsa.objectives.losses import relative_l2
-from lrsa.objectives.protocols import Autoregressive, Protocol, Static, TimeConditioned, protocol
+from lrsa.objectives.protocols import Autoregressive, Protocol, Static, TimeConditioned, Windows, protocol
 from lrsa.pointset import PointSet
 
 FRAMES = 13
@@ -72,6 +72,16 @@ def test_a_padded_batch_has_the_mean_loss_and_gradient_of_its_cases(name: str, w
     single = [loss_and_gradient([case]) for case in cases]
     for together, *each in zip(whole, *single, strict=True):
         torch.testing.assert_close(together, torch.stack(each).mean(0), rtol=1e-10, atol=1e-10)
+
+
+def test_single_frames_have_the_loss_of_whole_cases_in_the_mean() -> None:
+    model, single = make_operator(in_features=2 + 10 * 2), Windows()
+    cases = [framed(i, 6) for i in range(2)]
+    examples = [single.example(case, k) for case in cases for k in range(single.examples(case))]
+    assert len(examples) == 2 * (FRAMES - 10)
+    together = Autoregressive().loss(model, double(collate(cases)), per_case)
+    apart = single.loss(model, double(collate(examples)), per_case)
+    torch.testing.assert_close(together, apart, rtol=1e-10, atol=1e-10)
 
 
 def test_teacher_forcing_is_a_loop_over_cases_and_steps_with_true_frames() -> None:

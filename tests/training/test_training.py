@@ -369,10 +369,11 @@ def test_time_conditioned_cases_train_on_every_frame(monkeypatch: pytest.MonkeyP
     assert sorted(learned) == sorted(2 * expected)
 
 
-def test_autoregressive_cases_train_and_roll_out() -> None:
+@pytest.mark.parametrize("windows", [False, True], ids=["all frames", "single frames"])
+def test_autoregressive_cases_train_and_roll_out(windows: bool) -> None:
     cases = [frames(case, 13) for case in grid_cases(6, side=4)]
     data = write(Path("rolling.h5"), cases, cases[:2], "autoregressive")
-    quick(data, "run", epochs=8, max_lr=5e-3, options={"depth": 2})
+    quick(data, "run", epochs=8, max_lr=5e-3, windows=windows, options={"depth": 2})
     assert config_of("run").options["in_features"] == 11
     found = evaluate(Path("run"))
     assert found.relative_l2 < 0.5 * found.nulls["mean field"]
@@ -387,6 +388,12 @@ def test_frames_that_the_protocol_cannot_use_are_refused(kind: str, count: int, 
     data = write(Path("frames.h5"), cases, protocol=kind)
     with pytest.raises(LrsaError, match=words):
         quick(data, "run")
+    assert not Path("run").exists()
+
+
+def test_single_frames_are_for_data_that_is_predicted_frame_by_frame(data: Path) -> None:
+    with pytest.raises(LrsaError, match="is for data of frames that follow from each other"):
+        quick(data, "run", windows=True)
     assert not Path("run").exists()
 
 

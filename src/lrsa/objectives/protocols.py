@@ -119,6 +119,16 @@ class Autoregressive(Protocol):
         return frames if batch.f is None else torch.cat([batch.f, frames], dim=-1)
 
 
+class Windows(Autoregressive):
+    """Each (case, next frame) is one example: a step sees frames of several cases, which differ more."""
+
+    def examples(self, case: PointSet) -> int:
+        return 0 if case.times is None else max(0, len(case.times) - self.history)
+
+    def example(self, case: PointSet, index: int) -> PointSet:
+        return case.window(index, self.history + 1)
+
+
 class TimeConditioned(Protocol):
     """Each (case, time) is one example."""
 

@@ -15,6 +15,7 @@ from lrsa.data.store import Dataset, Selection
 from lrsa.errors import LrsaError
 from lrsa.models.create import create_model
 from lrsa.models.pod import FittedModel
+from lrsa.objectives.protocols import Protocol, Windows
 from lrsa.parallel.ranks import Ranks
 from lrsa.streaming.stream import check_streams
 from lrsa.surrogate.surrogate import Surrogate, load
@@ -44,13 +45,23 @@ def trainer_of(
         run,
         config.train,
         surrogate,
-        surrogate.protocol,
+        protocol_of(surrogate, config),
         training,
         validation,
         Collator.of(surrogate.model, config.train.weights, surrogate.normaliser),
         config.device,
         ranks,
     )
+
+
+def protocol_of(surrogate: Surrogate, config: RunConfig) -> Protocol:
+    """How it is trained: as it predicts, but where a step takes single frames."""
+    if not config.train.windows:
+        return surrogate.protocol
+    if config.schema.protocol != "autoregressive":
+        what = f"{config.schema.name} is {config.schema.protocol}"
+        raise LrsaError(f"--train.windows is for data of frames that follow from each other, and {what}")
+    return Windows()
 
 
 def surrogate_of(config: RunConfig, normaliser: Normaliser) -> Surrogate:

@@ -93,6 +93,8 @@ class TrainConfig:
     statistics: StatisticsOf = "channel"
     """What features and targets are normalised by: statistics of each channel, or of each point. With the
     latter the operator holds for that mesh alone, which all cases must have."""
+    windows: bool = False
+    """A step takes single frames of batch_size cases instead of all their frames (autoregressive data)."""
     change: bool = False
     """Learn the change from frame to frame instead of the next frame (autoregressive data)."""
     symmetry: str = ""

@@ -28,7 +28,7 @@ from lrsa.surrogate.quantities import all_quantities
 from lrsa.surrogate.record import Record
 from lrsa.surrogate.shipped import located
 from lrsa.surrogate.surrogate import Surrogate, load
-from lrsa.training.assemble import check_shared, surrogate_of, trainer_of
+from lrsa.training.assemble import check_shared, protocol_of, surrogate_of, trainer_of
 from lrsa.training.checkpoint import Standing
 from lrsa.training.config import RunConfig, TrainConfig, check_new, option_names, versions
 from lrsa.training.configure import configured
@@ -218,7 +218,7 @@ def _check_first_step(surrogate: Surrogate, config: RunConfig) -> None:
     training, validation = split_cases(config)
     for i in range(len(validation)):  # the training cases were checked for their statistics
         validation[i].check_finite(validation.label(i))
-    how = surrogate.protocol
+    how = protocol_of(surrogate, config)
     if not how.examples(training[0]):
         raise LrsaError(f"{config.data.path} has no frames to learn")
     cases = [training[i] for i in range(min(config.train.batch_size, len(training)))]
