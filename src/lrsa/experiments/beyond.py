@@ -1,5 +1,4 @@
-"""What the paper does not have: equal time, quadrature weights, local mixing, our recipe beside the"
-" printed one."""
+"""What the paper does not have: equal time, quadrature weights, local mixing, our recipe."""
 
 import math
 from collections.abc import Sequence
