@@ -16,7 +16,7 @@ from lrsa.data.store import Dataset
 
 ROOT = Path(__file__).parent.parent
 SMALLER = {
-    1: {"--cases 300": "--cases 12", "--train.epochs 60": "--train.epochs 2"},
+    1: {"--cases 300": "--cases 12", "train plates.h5": "train plates.h5 --train.epochs 2"},
     2: {"--cases 400": "--cases 12", "--train.epochs 40": "--train.epochs 1"},
     3: {"--minutes 30": "--minutes 0.05", "--cases 60": "--cases 16"},
 }
