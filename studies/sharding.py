@@ -42,6 +42,7 @@ MEMORY = {
     "by torch": {"kernels": False},
     "by kernels": {"kernels": True},
     "by torch, in chunks of 8192": {"kernels": False, "chunk": 8192},
+    "by torch, in chunks of 2048": {"kernels": False, "chunk": 2048},
 }
 """Ways of training, at 200 k points."""
 POINTS = 200_000
@@ -212,7 +213,9 @@ def page(measured: dict[str, Any]) -> str:
             lines.append(f"| {name} | {row['one'] / 1e6:.0f} | {each} | {row['ratio']:.3f} | {verdict} |")
         lines += [
             "",
-            "In chunks, what one chunk needs is a part of the peak that two processes do not share.",
+            "In chunks, what does not grow with the points is a part of the peak that two processes do not"
+            " share: the scores of a chunk (heads x rank numbers for each point, three times in the backward"
+            " pass), gradients and moments of the parameters, and what torch itself needs.",
         ]
     if known := {name: measured[name] for name in SPEED if name in measured}:
         lines += [

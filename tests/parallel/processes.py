@@ -15,9 +15,9 @@ def free_port() -> int:
         return one.getsockname()[1]
 
 
-def together(size: int, work: Callable[..., None], *given: Any) -> None:
-    """`work(*given)` in so many processes, each of which can call `joined`."""
-    multiprocessing.spawn(_one, (size, free_port(), work, given), nprocs=size)  # pyright: ignore[reportPrivateImportUsage]
+def together(size: int, work: Callable[..., None], *given: Any, port: int | None = None) -> None:
+    """`work(*given)` in so many processes, each of which can call `joined`; they meet at the port."""
+    multiprocessing.spawn(_one, (size, port or free_port(), work, given), nprocs=size)  # pyright: ignore[reportPrivateImportUsage]
 
 
 def _one(rank: int, size: int, port: int, work: Callable[..., None], given: tuple[Any, ...]) -> None:

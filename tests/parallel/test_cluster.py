@@ -67,8 +67,12 @@ def test_a_cluster_that_is_not_there_is_named(
     capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("lrsa.parallel.pool.PATIENCE", 1)
-    words = ("data", "make", "darcy", "--fidelity", "fast", "--samples", 2, "--out", "a.h5")
-    assert "no Dask scheduler answers at 127.0.0.1:1" in refusal(capsys, *words, "--cluster", "127.0.0.1:1")
+    monkeypatch.setattr("lrsa.experiments.running.data_for_scale", lambda *given: pytest.fail("made data"))
+    make = ("data", "make", "darcy", "--fidelity", "fast", "--samples", 2, "--out", "a.h5")
+    for words in (make, ("reproduce", "table-standard", "--scale", "demo", "--out", "pages")):
+        for address in ("127.0.0.1:1", "nonsense::"):
+            said = refusal(capsys, *words, "--cluster", address)
+            assert f"no Dask scheduler answers at {address}" in said
 
 
 def boxes(folder: Path) -> Path:

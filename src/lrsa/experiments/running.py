@@ -16,7 +16,7 @@ from lrsa.experiments.experiment import Experiment, Task, cell_of, page_of
 from lrsa.experiments.page import write_page
 from lrsa.experiments.study import Work
 from lrsa.files import Busy, data_home
-from lrsa.parallel.pool import Died, cluster_results
+from lrsa.parallel.pool import Died, check_cluster, cluster_results
 from lrsa.problems.catalogue import get
 from lrsa.training.budget import duration
 from lrsa.training.configure import data_for_scale
@@ -34,6 +34,8 @@ def run(experiments: Sequence[Experiment], work: Work, only: str = "", train: bo
         train: Whether anything is trained or measured at all.
     """
     torch.set_num_threads(work.threads)
+    if train and work.cluster is not None:
+        check_cluster(work.cluster)
     if train:
         done: set[str] = set()
         # Some trainings are known only when others are done.

@@ -10,9 +10,6 @@ from lrsa.errors import Failure
 
 RESTARTS = 3
 """How often all processes are started again after one of them died."""
-A_STORE_PER_START = {"TORCH_DISABLE_SHARE_RDZV_TCP_STORE": "1"}
-"""torchrun keeps one store for all starts: processes that are started again may read the addresses of those
-that died, and try in vain to reach them."""
 LAUNCHED = "LRSA_LAUNCHED"
 """Set for processes that a command of ours has started: that command speaks for them when they are done."""
 
@@ -23,8 +20,7 @@ def launch(processes: int, words: Sequence[str], restarts: int = RESTARTS) -> No
     command = [sys.executable, "-m", "torch.distributed.run", *agent, "-m", "lrsa", *words]
     # Without a number of its own torchrun says at length that it has chosen one thread for each process.
     threads = os.environ.get("OMP_NUM_THREADS", str(max(1, (os.cpu_count() or 1) // processes)))
-    environment = {**os.environ, **A_STORE_PER_START, "OMP_NUM_THREADS": threads, LAUNCHED: "1"}
-    ended = subprocess.run(command, env=environment)
+    ended = subprocess.run(command, env={**os.environ, "OMP_NUM_THREADS": threads, LAUNCHED: "1"})
     if ended.returncode:
         again = "goes on" if restarts else "tries again"
         cure = f"What they said is above; `lrsa {shlex.join(words)} --nproc {processes}` {again}"

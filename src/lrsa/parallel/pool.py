@@ -10,9 +10,12 @@ from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ProcessPoolExecutor, as_completed
 from concurrent.futures.process import BrokenProcessPool
 from multiprocessing import get_context, parent_process
-from typing import Any, TypeVar
+from typing import TYPE_CHECKING, TypeVar
 
 from lrsa.errors import LrsaError
+
+if TYPE_CHECKING:
+    from dask.distributed import Client
 
 PATIENCE = 20
 """Seconds to find the scheduler of a cluster."""
@@ -52,12 +55,10 @@ def _of_processes(calls: Sequence[Callable[[], T]], workers: int) -> Iterator[tu
 
 def cluster_results(calls: Sequence[Callable[[], T]], address: str) -> Iterator[tuple[int, T | Died]]:
     """The same of a cluster, of which a call that kills its workers is a result, too."""
-    try:
-        from dask.distributed import Client, KilledWorker
-        from dask.distributed import as_completed as as_they_come
-    except ImportError:
-        raise LrsaError('--cluster needs Dask: pip install "lrsa[cluster]"') from None
-    client = _client(Client, address)
+    client = _client(address)
+    from dask.distributed import KilledWorker
+    from dask.distributed import as_completed as as_they_come
+
     try:
         # Not pure: two calls that look alike are two calls.
         futures = {client.submit(_call, call, pure=False): i for i, call in enumerate(calls)}
@@ -77,9 +78,20 @@ def cluster_results(calls: Sequence[Callable[[], T]], address: str) -> Iterator[
         client.close()
 
 
-def _client(client: Any, address: str) -> Any:
+def check_cluster(address: str) -> None:
+    """Refuse a cluster that does not answer, before something else takes long."""
+    _client(address).close()
+
+
+def _client(address: str) -> "Client":
     try:
-        return client(address, timeout=PATIENCE, set_as_default=False)
+        from dask.distributed import Client
+        from distributed.comm import get_address_host_port
+    except ImportError:
+        raise LrsaError('--cluster needs Dask: pip install "lrsa[cluster]"') from None
+    try:
+        get_address_host_port(address)  # a client of what is no address would end with a traceback
+        return Client(address, timeout=PATIENCE, set_as_default=False)
     except (OSError, ValueError, TimeoutError) as error:
         raise LrsaError(
             f"no Dask scheduler answers at {address}. Start one with `dask scheduler`, and give its address"

@@ -19,6 +19,7 @@ from torch.distributed.device_mesh import init_device_mesh
 
 from lrsa.errors import LrsaError
 from lrsa.parallel.group import Group, answered
+from lrsa.parallel.meeting import meet
 
 PATIENCE = 1800.0
 """Seconds after which a process that waits for another gives up: the first one may make the data alone."""
@@ -131,7 +132,7 @@ def joined(shard_points: int = 1, device: str = "cpu") -> Iterator[Ranks]:
     if kind == "cuda":
         torch.cuda.set_device(int(os.environ["LOCAL_RANK"]))
     with answered():
-        dist.init_process_group("nccl" if kind == "cuda" else "gloo", timeout=_patience())
+        meet("nccl" if kind == "cuda" else "gloo", _patience())
     try:
         table = init_device_mesh(
             kind, (size // shard_points, shard_points), mesh_dim_names=("data", "points")
