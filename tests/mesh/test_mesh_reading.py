@@ -239,6 +239,17 @@ def test_cells_in_npz_have_the_types_that_it_says_or_those_of_the_rule(tmp_path:
             read_raw(tmp_path / "bad.npz")
 
 
+def test_an_npz_file_names_its_grid(tmp_path: Path) -> None:
+    x = np.random.default_rng(0).random((12, 2))
+    np.savez(tmp_path / "case.npz", x=x, p=x[:, 0], grid=[3, 4])
+    raw = read_raw(tmp_path / "case.npz")
+    assert raw.grid == (3, 4)
+    assert list(raw.point_data) == ["p"]
+    np.savez(tmp_path / "bad.npz", x=x, p=x[:, 0], grid=[4, 4])
+    with pytest.raises(LrsaError, match=r"grid that is not that of its 12 points"):
+        read_raw(tmp_path / "bad.npz")
+
+
 def test_frames_in_npz(tmp_path: Path) -> None:
     frames = np.stack([PRESSURE, 2 * PRESSURE])
     np.savez(tmp_path / "case.npz", x=POINTS[:, 0], y=POINTS[:, 1], times=[0.0, 1.0], p=frames)
