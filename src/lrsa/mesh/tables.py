@@ -3,7 +3,7 @@
 A table is a point cloud: columns x, y[, z] (or ParaView's Points:0, Points:1, Points:2) and fields. Columns
 `U:0, U:1, U:2` become the vector U. In NPZ and HDF5 the coordinates are one array (N, p) called x, points,
 pos or coords, or one array per axis; `cells` (C, k) and VTK's `cell_types` (C,) make a mesh of them, `grid`
-says how many points of a structured grid lie along each axis, and `times` (T,) makes arrays (T, N[, k]) frames.
+says how many points of a structured grid lie along each axis, `times` (T,) makes arrays (T, N[, k]) frames.
 """
 
 import math
