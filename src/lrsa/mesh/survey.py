@@ -16,8 +16,9 @@ from lrsa.errors import LrsaError
 from lrsa.geometry.cells import dimensions
 from lrsa.mesh.building import components
 from lrsa.mesh.finding import case_names, find_cases, is_openfoam, labels_of, tables_in
+from lrsa.mesh.polyhedra import POLYHEDRON
 from lrsa.mesh.pool import Call, shared_pool
-from lrsa.mesh.reading import read_raw
+from lrsa.mesh.reading import block_names, read_raw
 from lrsa.mesh.roles import RawCase
 from lrsa.mesh.splits import LEARNED
 from lrsa.mesh.tables import Parameters, read_globals, read_table
@@ -62,6 +63,8 @@ def summarise(path: Path, patches: Sequence[str] = ()) -> FileSummary:
     raw = read_raw(path, patches)
     cells = 0 if raw.cells is None else len(raw.cells)
     of_cells = np.zeros(1, int) if raw.cell_types is None else dimensions(raw.cell_types)
+    if raw.cell_types is not None and raw.faces is not None:
+        of_cells = np.where(raw.cell_types == POLYHEDRON, 3, of_cells)
     dimension = -1 if of_cells.min(initial=0) < 0 else int(of_cells.max(initial=0))
     arrays = [_info(raw, name, v, "point", len(raw.points)) for name, v in raw.point_data.items()]
     arrays += [_info(raw, name, v, "cell", cells) for name, v in raw.cell_data.items()]
@@ -91,6 +94,9 @@ def propose(
     tables = tables_in(source, paths)
     lines = [_files(paths), _sizes(read), "arrays:", *_arrays(read)]
     lines += ["tables:", *(f"  {table}" for table in tables)] if tables else []
+    blocks = pool.one(Call(block_names, (paths[0],), paths[0])) if isinstance(results[0], FileSummary) else []
+    if len(blocks) > 1:
+        lines.append(f"blocks, of which --patches names those to read: {', '.join(blocks)}")
     lines += ["not readable:", *(f"  {line}" for line in broken)] if broken else []
     return (
         "\n".join([*lines, "", "A command to start from (move what the model is given to --inputs):"])
