@@ -15,6 +15,7 @@ from lrsa.surrogate.novelty import FILE as NOVELTY
 from lrsa.surrogate.novelty import Novelty
 from lrsa.surrogate.quantities import keyed_quantities, problem_quantities
 from lrsa.surrogate.ranges import FILE as RANGES
+from lrsa.surrogate.subsets import subset_size
 from lrsa.surrogate.surrogate import Surrogate, load
 from lrsa.training.config import RunConfig
 from lrsa.training.survey import FILE as SURVEY
@@ -73,4 +74,4 @@ def calibrated(
 ) -> Calibration | None:
     """By the validation cases of a run, of quantities by definition; None where it has none."""
     _, validation = split_cases(config)
-    return calibrate(surrogate, validation, quantities)
+    return calibrate(surrogate, validation, quantities, subset_size(surrogate, config.train.points))
