@@ -183,3 +183,5 @@ def test_patches_of_openfoam_are_read_when_they_are_named(tmp_path: Path):
     assert len(both.points) == len(inside.points) + len(wall.points)
     assert both.parts["walls"].sum() == len(wall.points)
     assert "p" in wall.point_data
+    with pytest.raises(LrsaError, match=r"Did you mean walls\? It has: internalMesh, walls"):
+        read_raw(tmp_path, ["wall"])

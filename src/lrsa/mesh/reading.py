@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 
 from lrsa.errors import LrsaError
-from lrsa.mesh.blocks import chosen, named_blocks, parts_of
+from lrsa.mesh.blocks import check_blocks, chosen, named_blocks, parts_of
 from lrsa.mesh.finding import GEOMETRY, MESHES, find_cases, is_openfoam
 from lrsa.mesh.merging import merge, series
 from lrsa.mesh.pool import Call, ReaderPool, shared_pool
@@ -122,6 +122,8 @@ def _reader(path: Path, patches: Sequence[str] = ()) -> Any:
     if isinstance(reader, pyvista.OpenFOAMReader):
         # Boundary patches repeat points of the internal mesh: only who asks for them has each point twice.
         reader.skip_zero_time = True
+        names = [str(name).rpartition("/")[2] for name in reader.patch_array_names]
+        check_blocks(path, patches, names)
         for name in reader.patch_array_names:
             wanted = name.rpartition("/")[2] in (patches or ("internalMesh",))
             (reader.enable_patch_array if wanted else reader.disable_patch_array)(name)
