@@ -134,12 +134,12 @@ class _Worker:
             self._begin()
             self.connection.send(call)
         self.allowed, self.deadline = allowed, time.monotonic() + allowed
-        self._begun = self._seen = processor_seconds(self.process.pid) or 0.0
+        self._begun = self._seen = self._worked() or 0.0
         return self.connection
 
     def goes_on(self) -> bool:
         """Whether it works, only slowly, since others work here too: then it gets as long again."""
-        worked = processor_seconds(self.process.pid)
+        worked = self._worked()
         if (
             worked is None
             or worked - self._begun >= self.allowed
@@ -149,6 +149,9 @@ class _Worker:
         self._seen = worked
         self.deadline += self.allowed
         return True
+
+    def _worked(self) -> float | None:
+        return processor_seconds(self.process.pid)
 
     def result(self, path: Path) -> Any:
         try:
