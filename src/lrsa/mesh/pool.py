@@ -187,8 +187,9 @@ class _Worker:
 
 def _size(path: Path) -> int:
     """Bytes of a case: a file, one in a group of it, a folder, or a collection with the files beside it."""
-    while not path.exists() and path != path.parent:
-        path = path.parent
+    if not path.exists():
+        path = next((parent for parent in path.parents if parent.is_file()), path)
+        return path.stat().st_size if path.exists() else 0
     if path.is_file() and path.suffix.lower() not in (*COLLECTIONS, ".case", ".foam"):
         return path.stat().st_size
     return _folder_size(str((path if path.is_dir() else path.parent).resolve()))
