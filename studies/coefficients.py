@@ -144,6 +144,8 @@ def main() -> None:
         f"`python studies/coefficients.py {' '.join([*options.names, ''])}--out {options.out}`, lrsa"
         f" {lrsa.__version__}, seed 0, one thread.",
     ]
+    if missing := [name for name in SETS if name not in names]:
+        lines += ["", f"Not measured yet: {', '.join(missing)}."]
     for name in names:
         lines += section(name, measured(name, folder))
         with atomic(options.out) as temporary:

@@ -112,6 +112,8 @@ def main() -> None:
         changed = ", ".join(f"{k} {v:g}" for k, v in CHANGED[name].items())
         cells = [number(row[k]) for k in ("as shipped", "from nothing", "from the shipped weights")]
         lines.append(f"| {name} | {changed} | {' | '.join(cells)} | {number(row['nulls'][null])} ({null}) |")
+    if missing := [name for name in shipped() if name not in rows]:
+        lines += ["", f"Not measured yet: {', '.join(missing)}."]
     options.out.write_text("\n".join([*lines, ""]))
     print("\n".join(lines))
 
