@@ -161,11 +161,12 @@ def measured(name: str, folder: Path, minutes: float) -> dict[str, Any]:
     kept, run = folder / f"{name}-{minutes:g}.json", folder / f"{name}-{minutes:g}"
     if kept.exists():
         return json.loads(kept.read_text())
-    data, started = made(name, folder), time.perf_counter()
+    data = made(name, folder)
+    started, worked = time.perf_counter(), time.process_time()
     if not (run / "config.json").exists():
         prepare(str(data), "lrsa", out=run, threads=1, options={}, train={"minutes": minutes})
     standing = train_run(run)
-    taken = time.perf_counter() - started
+    taken, worked = time.perf_counter() - started, time.process_time() - worked
     config, found = RunConfig.load(run), evaluate(run)
     said = verdict(config, found)
     train = config.train
@@ -175,6 +176,7 @@ def measured(name: str, folder: Path, minutes: float) -> dict[str, Any]:
         "error": found.relative_l2,
         "nulls": found.nulls,
         "minutes": taken / 60,
+        "share": worked / taken,
         "said": "" if said is None else f"{said.text} {cure}".strip(),
         "chosen": f"width {config.options['width']}, depth {config.options['depth']}, rank"
         f" {config.options['rank']}, batch {train.batch_size}, {standing.epoch} epochs"
@@ -198,17 +200,19 @@ def page(rows: dict[str, dict[str, Any]], minutes: float, out: Path) -> str:
         "rule does not apply.",
         "",
         f"`python studies/automatic.py --minutes {minutes:g} --out {out}`, lrsa {lrsa.__version__}, one",
-        "thread of a machine that other work may have shared. The pace of the first steps settles their",
-        "number: where other work came on meanwhile, it took longer than was asked for.",
+        "thread. The share is that of a core which the thread had while it prepared and trained: below 100 %",
+        "other work had the rest. The pace of the first steps settles their number: where other work came on",
+        "meanwhile, it took longer than was asked for.",
         "",
-        f"| data | points | lrsa, automatic | {' | '.join(nulls)} | minutes asked | taken |",
-        "|" + "---|" * (len(nulls) + 5),
+        f"| data | points | lrsa, automatic | {' | '.join(nulls)} | minutes asked | taken | share |",
+        "|" + "---|" * (len(nulls) + 6),
     ]
     for name, row in rows.items():
         cells = [number(row["nulls"][null]) if null in row["nulls"] else "-" for null in nulls]
+        share = f"{row['share']:.0%}" if "share" in row else "-"
         lines.append(
             f"| {name} | {row['points']} | **{number(row['error'])}** | {' | '.join(cells)} | {minutes:g} |"
-            f" {row['minutes']:.1f} |"
+            f" {row['minutes']:.1f} | {share} |"
         )
     lines += ["", "| data | what was chosen | what it said |", "|---|---|---|"]
     lines += [f"| {name} | {row['chosen']} | {row['said']} |" for name, row in rows.items()]

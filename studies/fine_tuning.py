@@ -100,7 +100,8 @@ def main() -> None:
         "",
         *[line for line in (__doc__ or "").splitlines()[4:] if line],
         "",
-        f"`python studies/fine_tuning.py --epochs {options.epochs} --out {options.out}`: relative L2 over"
+        f"`python studies/fine_tuning.py --epochs {options.epochs} --out {options.out}"
+        f"{''.join(f' {name}' for name in options.names)}`: relative L2 over"
         f" {TEST} test cases, generated, seed {SEED}, one thread, lrsa {lrsa.__version__}.",
         "",
         "| problem | changed | as shipped | from nothing | from the shipped weights | best null baseline |",
@@ -111,6 +112,8 @@ def main() -> None:
         changed = ", ".join(f"{k} {v:g}" for k, v in CHANGED[name].items())
         cells = [number(row[k]) for k in ("as shipped", "from nothing", "from the shipped weights")]
         lines.append(f"| {name} | {changed} | {' | '.join(cells)} | {number(row['nulls'][null])} ({null}) |")
+    if missing := [name for name in shipped() if name not in rows]:
+        lines += ["", f"Not measured yet: {', '.join(missing)}."]
     options.out.write_text("\n".join([*lines, ""]))
     print("\n".join(lines))
 

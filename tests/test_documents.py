@@ -1,8 +1,10 @@
-"""The commands of the manual: those of files.md run here, the tutorial in its own test, others are known."""
+"""The commands of the manual: those of files.md run here, the tutorial in its own test, others are known; all
+are understood by the program."""
 
-import inspect
+import functools
 import re
 import shlex
+from collections.abc import Callable
 from pathlib import Path
 
 import numpy as np
@@ -11,6 +13,7 @@ import pytest
 import lrsa
 from lrsa.cli.program import COMMANDS, main
 from lrsa.data.store import Dataset
+from lrsa.objectives.quantities import definitions
 
 pytest_plugins = ["small_runs"]
 ROOT = Path(__file__).parent.parent
@@ -35,6 +38,8 @@ LONG = {
     "python examples/cylinder.py": "trains for a minute; a slow test of tests/test_examples.py",
 }
 """Lines of other shell blocks, and why they are not run."""
+PLACES = {"...": "all", "X": "transolver"}
+"""What stands where a page leaves a word open."""
 
 
 def blocks(page: Path, language: str) -> list[str]:
@@ -42,16 +47,38 @@ def blocks(page: Path, language: str) -> list[str]:
 
 
 def shell_lines(page: Path) -> list[str]:
-    lines = [
-        line for kind in ("sh", "", "bash") for block in blocks(page, kind) for line in block.splitlines()
-    ]
-    return [line.partition("#")[0].strip() for line in lines if line.strip()]
+    """Those of the shell blocks, without comments; a line that ends in a backslash goes on in the next."""
+    text = "\n".join(block for kind in ("sh", "", "bash") for block in blocks(page, kind))
+    lines = [line.partition("#")[0].strip() for line in text.replace("\\\n", " ").splitlines()]
+    return [line for line in lines if line]
 
 
 def inline(page: Path) -> list[str]:
-    """Commands in the running text, such as `lrsa train my.h5 --folds 5`."""
+    """What the running text has between backticks, such as `lrsa train my.h5 --folds 5`."""
     outside = re.sub(r"```.*?```", "", page.read_text(), flags=re.S)
-    return [found for found in re.findall(r"`([^`]+)`", outside) if found.startswith("lrsa ")]
+    return re.findall(r"`([^`]+)`", outside)
+
+
+def typed(page: Path) -> list[list[str]]:
+    """What follows `lrsa` in every command of the page, also behind torchrun; mere names are left out."""
+    lines = [*shell_lines(page), *(text.replace("\n", " ") for text in inline(page))]
+    found = [re.fullmatch(r"(?:.*torchrun .*-m )?lrsa (.+)", line) for line in lines]
+    each = [shlex.split(match[1]) for match in found if match]
+    return [words for words in each if words[0] not in ("...", "COMMAND") and " ".join(words) not in COMMANDS]
+
+
+@pytest.fixture
+def called(monkeypatch: pytest.MonkeyPatch) -> list[str]:
+    """The commands that were understood, of which none does anything now."""
+    names: list[str] = []
+
+    def silent(name: str, run: Callable[..., None]) -> Callable[..., None]:
+        return functools.wraps(run)(lambda *given, **options: names.append(name))
+
+    for name, command in COMMANDS.items():
+        monkeypatch.setitem(COMMANDS, name, command._replace(run=silent(name, command.run)))
+    monkeypatch.setattr("lrsa.cli.train.train", COMMANDS["train"].run)
+    return names
 
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
@@ -62,18 +89,40 @@ def test_every_command_of_a_block_runs_in_a_test_or_is_known_to_take_long(page: 
 
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
-def test_every_command_in_the_text_has_a_name_and_options_that_exist(page: Path):
-    for command in inline(page):
-        words = command.split()[1:]
-        name = " ".join(words[:2]) if words[0] == "data" and len(words) > 1 else words[0]
-        if name in ("COMMAND", "--help"):
+def test_every_command_in_blocks_and_text_is_understood_to_its_last_option(page: Path, called: list[str]):
+    """Also those that take too long to run here: options, their values and those of the model."""
+    for words in typed(page):
+        words = [PLACES.get(word, word) for word in words]
+        name = " ".join(words[:2]) if words[0] == "data" else words[0]
+        before = len(called)
+        assert main(words) == 0, words
+        assert "--help" in words or called[before:] == [name], words
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
+def test_every_program_that_a_page_names_is_there_and_knows_the_options(page: Path):
+    for line in [*shell_lines(page), *inline(page)]:
+        words = line.split()
+        if words[:1] != ["python"] or not words[1].endswith(".py"):
             continue
-        assert name in COMMANDS, command
-        known = {f"--{key.replace('_', '-')}" for key in inspect.signature(COMMANDS[name].run).parameters}
-        known |= {"--model", "--no-weights", "--help", "--debug"}
-        given = {word.partition("=")[0] for word in words if word.startswith("--")}
-        others = {word for word in given - known if not word.startswith(("--train.", "--model."))}
-        assert not others, command
+        source = (ROOT / words[1]).read_text()
+        for option in (word.partition("=")[0] for word in words if word.startswith("--")):
+            assert f'"{option}"' in source, line
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
+def test_every_python_block_is_python(page: Path):
+    for block in blocks(page, "python"):
+        compile(block, page.name, "exec")
+
+
+def test_every_quantity_of_the_manual_is_understood():
+    told = [
+        text for page in PAGES for text in inline(page) if re.fullmatch(r"\w+=\w+:[\w:]+[@,\w.:=-]*", text)
+    ]
+    assert len(told) > 6
+    for text in told:
+        assert [each.name for each in definitions(text)] == [text.partition("=")[0]]
 
 
 def test_the_page_about_files_runs_as_it_stands(home: Path):

@@ -16,7 +16,7 @@ from pyarrow import parquet
 
 from lrsa.errors import LrsaError
 from lrsa.mesh.finding import case_names, find_cases
-from lrsa.mesh.pool import Call, ReaderPool
+from lrsa.mesh.pool import TIMEOUT, Call, ReaderPool
 from lrsa.mesh.reading import blocks_of, open_mesh, read_raw, read_raw_safely, times_of
 from lrsa.mesh.tables import read_globals
 
@@ -239,6 +239,17 @@ def test_cells_in_npz_have_the_types_that_it_says_or_those_of_the_rule(tmp_path:
             read_raw(tmp_path / "bad.npz")
 
 
+def test_an_npz_file_names_its_grid(tmp_path: Path) -> None:
+    x = np.random.default_rng(0).random((12, 2))
+    np.savez(tmp_path / "case.npz", x=x, p=x[:, 0], grid=[3, 4])
+    raw = read_raw(tmp_path / "case.npz")
+    assert raw.grid == (3, 4)
+    assert list(raw.point_data) == ["p"]
+    np.savez(tmp_path / "bad.npz", x=x, p=x[:, 0], grid=[4, 4])
+    with pytest.raises(LrsaError, match=r"grid that is not that of its 12 points"):
+        read_raw(tmp_path / "bad.npz")
+
+
 def test_frames_in_npz(tmp_path: Path) -> None:
     frames = np.stack([PRESSURE, 2 * PRESSURE])
     np.savez(tmp_path / "case.npz", x=POINTS[:, 0], y=POINTS[:, 1], times=[0.0, 1.0], p=frames)
@@ -299,6 +310,35 @@ def test_a_worker_that_dies_or_hangs_is_replaced_and_its_file_named() -> None:
     assert "aborts.vtu crashed" in str(results[0])
     assert "hangs.vtu was not read in time" in str(results[2])
     assert (results[1], results[3]) == ("b", "c")
+
+
+def test_who_works_slowly_on_a_busy_machine_gets_longer_and_who_works_for_nothing_does_not(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr("lrsa.mesh.pool.TIMEOUT", 1.0)
+    little = "import time\nfor _ in range(12): sum(range(400_000)); time.sleep(0.25)"
+    calls = [
+        Call(exec, (little,), Path("waits for its turn.vtu")),
+        Call(exec, ("while True: pass",), Path("circles.vtu")),
+        Call(time.sleep, (600,), Path("hangs.vtu")),
+    ]
+    with ReaderPool(1) as pool:
+        pool.one(Call(len, ("",), Path("starts.vtu")))
+        results = dict(pool.run(calls))
+    assert results[0] is None
+    assert "circles.vtu was not read in time" in str(results[1])
+    assert "hangs.vtu was not read in time" in str(results[2])
+
+
+def test_the_time_of_a_case_is_by_the_size_of_all_its_files(tmp_path: Path) -> None:
+    with ReaderPool(1) as pool:
+        (tmp_path / "foam" / "1").mkdir(parents=True)
+        (tmp_path / "foam" / "1" / "U").write_bytes(bytes(5_000_000))
+        (tmp_path / "foam" / "case.foam").touch()
+        for path in (tmp_path / "foam", tmp_path / "foam" / "case.foam"):
+            assert pool._allowed(path) == pytest.approx(TIMEOUT + 5)
+        (tmp_path / "all.h5").write_bytes(bytes(3_000_000))
+        assert pool._allowed(tmp_path / "all.h5" / "case_1") == pytest.approx(TIMEOUT + 3)
 
 
 def write_ensight(folder: Path) -> None:

@@ -7,6 +7,7 @@ import pytest
 
 from lrsa.mesh.derive import Geometry
 from lrsa.mesh.reading import read_raw
+from lrsa.mesh.survey import summarise
 
 pv = pytest.importorskip("pyvista")
 
@@ -42,3 +43,7 @@ def test_polyhedra_derive_what_hexahedra_do(tmp_path: Path, at: str):
     assert np.array_equal(poly.surface(), plain.surface())
     np.testing.assert_allclose(poly.normals(), plain.normals(), atol=1e-6)
     np.testing.assert_allclose(poly.distance(), plain.distance(), atol=1e-6)
+
+
+def test_their_measure_is_proposed(tmp_path: Path):
+    assert summarise(twins(tmp_path)[1]).dimension == 3

@@ -110,6 +110,29 @@ def test_constant_arrays_are_named_and_inputs_are_proposed_by_how_they_vary(clou
     assert "--inputs mach --targets p" in proposal
 
 
+def test_one_number_in_all_cases_is_no_input_whatever_their_points(tmp_path: Path):
+    for i in range(3):
+        x = np.random.default_rng(i).random((9 + i, 2))
+        fields = {"p": x.sum(1), "rho": np.full(9 + i, 1.2), "mach": np.full(9 + i, i / 2)}
+        write_npz(tmp_path / f"case_{i}.npz", {"x": x, **fields})
+    proposal = propose(tmp_path, workers=1)
+    assert "rho: point array, 1 component, 1.2 to 1.2, the same in all cases" in proposal
+    assert proposal.endswith("--inputs mach --targets p")
+
+
+@pytest.mark.parametrize(
+    ("column", "said"), [("family", " --split group=family"), ("split", " --split column=split"), ("", "")]
+)
+def test_a_table_with_a_row_for_every_case_is_proposed_and_so_is_what_its_words_say(
+    clouds: Path, column: str, said: str
+):
+    rows = [line.split(",") for line in (clouds.parent / "cases.csv").read_text().splitlines()]
+    kept = [i for i, name in enumerate(rows[0]) if name in ("case", "speed", column)]
+    (clouds / "cases.csv").write_text("\n".join(",".join(row[i] for i in kept) for row in rows))
+    proposal = propose(clouds, workers=1)
+    assert proposal.endswith(f"--globals {clouds / 'cases.csv'}{said}")
+
+
 def test_training_on_a_folder_proposes_the_import(clouds: Path, capsys: pytest.CaptureFixture[str]):
     said = refusal(capsys, "train", clouds)
     assert f"lrsa data import {clouds} --out my.h5 --inputs mach --targets p" in said
@@ -121,6 +144,7 @@ def test_every_case_is_once_a_test_case_and_the_final_run_learns_from_all(
     data = write(home / "few.h5", grid_cases(5), grid_cases(2, seed=1))
     said = say(capsys, "train", data, "--folds", 3, "--out", "run", "--train.epochs", 1, *WORDS)
     assert "| mean | 7 |" in said
+    assert "null baseline" in Path("run/folds.md").read_text().splitlines()[-1]
     found = json.loads(Path("run/folds.json").read_text())["folds"]
     assert sorted(fold["cases"] for fold in found) == [2, 2, 3]
     seen = [len(Dataset(Path(f"run/folds/fold-{i}.h5"), "train")) for i in range(3)]

@@ -11,7 +11,7 @@ import lrsa
 from lrsa.data.store import Dataset
 from lrsa.errors import LrsaError
 from lrsa.mesh.arrays import read_npz, write_npz
-from lrsa.mesh.importing import import_meshes
+from lrsa.mesh.importing import import_meshes, propose
 from lrsa.mesh.reading import read_raw
 from lrsa.surrogate.predict_files import predict_path
 from lrsa.surrogate.quantities import user_quantities
@@ -165,6 +165,13 @@ def test_a_block_that_is_not_there_is_refused_with_those_that_are(blocks: Path, 
         import_meshes(blocks, tmp_path / "o.h5", [], ["p"], workers=1, patches=["flor"])
 
 
+def test_what_can_be_named_is_listed(blocks: Path, tmp_path: Path):
+    listed = "blocks, of which --patches names those to read: internalMesh, "
+    assert f"{listed}floor, roof" in propose(blocks, workers=1)
+    write_openfoam(tmp_path / "foam")
+    assert f"{listed}walls" in propose(tmp_path / "foam", workers=1)
+
+
 def test_patches_of_openfoam_are_read_when_they_are_named(tmp_path: Path):
     write_openfoam(tmp_path)
     inside = read_raw(tmp_path)
@@ -176,3 +183,5 @@ def test_patches_of_openfoam_are_read_when_they_are_named(tmp_path: Path):
     assert len(both.points) == len(inside.points) + len(wall.points)
     assert both.parts["walls"].sum() == len(wall.points)
     assert "p" in wall.point_data
+    with pytest.raises(LrsaError, match=r"Did you mean walls\? It has: internalMesh, walls"):
+        read_raw(tmp_path, ["wall"])

@@ -4,13 +4,14 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from matplotlib.figure import Figure
 from matplotlib.image import imread
 
 from lrsa.errors import LrsaError
 from lrsa.pointset import Names, PointSet
 from lrsa.report.axes import choose_up, upward
-from lrsa.report.figures import comparison, draw_samples, sample_pictures
-from lrsa.report.pictures import draw_pictures
+from lrsa.report.figures import _place, comparison, draw_samples, sample_pictures
+from lrsa.report.pictures import Picture, draw_pictures
 from lrsa.report.render import cropped, stacked
 from lrsa.report.triangles import segments_of
 
@@ -52,6 +53,17 @@ def test_one_bad_point_does_not_end_the_scale_of_the_error_and_is_printed():
     *_, error = comparison(case, x[:, 0], wrong)
     assert error.high == pytest.approx(0.01, rel=0.01)
     assert error.largest == pytest.approx(7.01, rel=0.01)
+
+
+@pytest.mark.parametrize(("low", "high"), [(-575.0, -205.0), (0.264, 0.297), (101_250.0, 101_420.0)])
+def test_labels_of_a_scale_differ_and_are_plain_numbers(low: float, high: float):
+    figure = Figure()
+    picture = Picture(PointSet(np.zeros((4, 2))), np.zeros(4), low, high)
+    _place(figure, figure.add_subplot(), picture, np.zeros((4, 4, 4), np.uint8))
+    figure.canvas.draw()
+    labels = [label.get_text() for label in figure.axes[1].get_yticklabels()]
+    assert len(set(labels)) == len(labels) > 2
+    assert not any("e" in label for label in labels)
 
 
 def test_views_are_stacked_without_margins_and_nothing_is_lost():

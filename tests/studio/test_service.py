@@ -1,6 +1,7 @@
 """The HTTP service: its answers are those of the surrogate, whoever asks at the same time, in every form."""
 
 import io
+import json
 import re
 import socket
 import subprocess
@@ -9,6 +10,7 @@ import threading
 import time
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -17,9 +19,11 @@ import numpy as np
 import pytest
 import pyvista as pv
 from serving import Running, body_of, cases_of, cloud, plate, plates, recorded, running, surrogate
+from small import grid_cases, quick, write
 
 import lrsa
 from lrsa.cli.program import main
+from lrsa.evaluation.evaluate import evaluate
 from lrsa.studio import batching
 from lrsa.studio.service_bodies import Limits
 from lrsa.studio.service_files import Files
@@ -175,6 +179,42 @@ def test_a_model_says_what_it_takes(client: httpx.Client) -> None:
     assert client.get("/v1/models/lrsa-times").json()["time"] is not None
     unknown = client.get("/v1/models/plate")
     assert (unknown.status_code, "Did you mean plates?" in unknown.json()["detail"]) == (404, True)
+
+
+@pytest.fixture(scope="module")
+def pair(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """An evaluated ensemble that names two quantities, one of them of a surface, which a cloud lacks."""
+    folder = tmp_path_factory.mktemp("pair")
+    data = write(folder / "data.h5", grid_cases(12), grid_cases(4, seed=1))
+    quick(data, folder / "pair", ensemble=2, quantities="peak=max:p;push=force:p,along=x")
+    evaluate(folder / "pair").save(folder / "pair" / "evaluation.json")
+    return folder / "pair"
+
+
+def test_quantities_come_with_their_interval_and_errors_beside_the_null_baselines(pair: Path) -> None:
+    case = grid_cases(1, seed=5)[0]
+    case = replace(case, u=None, grid=None)
+    every = lrsa.load(pair).answers([case])[0]
+    assert case.f is not None
+    with running([pair]) as service, service.client() as client:
+        answer = client.post("/v1/models/pair/predict", json=body_of(case)).json()
+        assert answer["quantities"].keys() == {"peak"}
+        assert answer["quantities"]["peak"]["value"] == pytest.approx(every.mean(0).max(), rel=1e-6)
+        assert answer["quantities"]["peak"]["interval"] > 0
+        assert any("push is not computed" in line for line in answer["warnings"])
+        files = {"file": ("case.npz", npz(x=case.x, a=case.f[:, 0]))}
+        got = client.post("/v1/models/pair/predict", files=files)
+        assert json.loads(got.headers["lrsa-quantities"])["peak"] == answer["quantities"]["peak"]
+        with np.load(io.BytesIO(got.content)) as arrays:
+            np.testing.assert_allclose(arrays["p_spread"], every.std(0)[:, 0], rtol=1e-3, atol=1e-6)
+            assert (arrays["p_interval"] > 0).all()
+        quality = client.get("/v1/models/pair").json()["quality"]
+    found = evaluate(pair)
+    assert quality["relative_l2"] == found.relative_l2
+    assert quality["nulls"] == found.nulls
+    assert quality["quantities"]["peak"]["mean_absolute"] == found.quantities["peak"].mean_absolute
+    assert quality["quantities"]["peak"]["nulls"] == found.quantities["peak"].nulls
+    assert quality["coverage"]["peak"]["inside"] == found.coverage["peak"].inside
 
 
 def test_the_page_loads_nothing_from_elsewhere(client: httpx.Client) -> None:

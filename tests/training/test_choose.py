@@ -102,6 +102,8 @@ def test_long_domains_are_said_to_be_long_whichever_case_comes_first(
     assert elongation([PointSet(np.ones((4, 2)))]) == 1
     flat = [replace(case, x=np.pad(case.x, ((0, 0), (0, 1)))) for case in ragged_cases(5)]
     assert elongation(flat) < 1.5, "an axis without extent is none"
+    prepare(str(write(Path("flat.h5"), flat)), "lrsa", options={}, train={"epochs": 1})
+    assert "in 2 coordinates" in capsys.readouterr().out
     data = write(Path("long.h5"), stretched(11, grid_cases(4)))
     prepare(str(data), "lrsa", options={}, train={"epochs": 1})
     said = capsys.readouterr().out

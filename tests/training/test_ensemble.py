@@ -1,5 +1,6 @@
 """Ensembles: members that share a run, intervals that hold, cases like none before."""
 
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -8,10 +9,12 @@ from small import OPTIONS, WORDS, assert_bit_equal, differ, grid_cases, quick, r
 
 import lrsa
 from lrsa.cli.program import main
+from lrsa.data.store import Dataset
 from lrsa.errors import LrsaError
 from lrsa.evaluation.evaluate import evaluate
 from lrsa.evaluation.uncertainty import Coverage
 from lrsa.mesh.arrays import read_npz, write_npz
+from lrsa.problems.catalogue import CATALOGUE
 from lrsa.surrogate.calibration import Calibration, calibrate, promised
 from lrsa.surrogate.novelty import Novelty
 from lrsa.training.config import RunConfig
@@ -81,6 +84,18 @@ def test_the_report_of_an_ensemble_tells_coverage_beside_chance(ensemble: Path):
     values = [(row.quantities["peak"].predicted, row.quantities["peak"].true) for row in found.table]
     assert errors.mean_absolute == pytest.approx(np.mean([abs(a - b) for a, b in values]))
     assert errors.nulls.keys() == found.nulls.keys()
+
+
+def test_the_quantities_of_a_problem_have_intervals_too(
+    many: Path, home: Path, monkeypatch: pytest.MonkeyPatch
+):
+    """Such as the drag of ShapeNet Car, which its metrics name."""
+    problem = replace(CATALOGUE["darcy"], quantities={"flux": lambda case, u: float(u.mean())})
+    monkeypatch.setitem(CATALOGUE, Dataset(many, "train").schema.name, problem)
+    quick(many, home / "pair", ensemble=2, metrics="spearman:flux")
+    found = evaluate(home / "pair")
+    assert found.coverage["flux"].cases == 6
+    assert found.quantities["flux"].width > 0
 
 
 def test_a_prediction_carries_its_spread_its_interval_and_its_quantities(

@@ -12,9 +12,11 @@ import lrsa
 from lrsa.data.store import Dataset
 from lrsa.evaluation.evaluate import evaluate
 from lrsa.report.report import write_report
+from lrsa.surrogate.calibration import Calibration, calibrate
 from lrsa.training.config import RunConfig, TrainConfig
 from lrsa.training.fit import prepare, train_run, trainer_of
 from lrsa.training.loop import Trainer, thinned
+from lrsa.training.survey import split_cases
 
 pytest_plugins = ["small_runs"]
 pytestmark = pytest.mark.usefixtures("home")
@@ -139,3 +141,14 @@ def test_points_that_only_give_an_input_all_stay() -> None:
     assert some.u_mask is not None
     assert (len(some), int(some.u_mask.sum())) == (50, 30)
     assert thinned(case, TrainConfig(points=80), [0]) is case
+
+
+def test_an_ensemble_on_subsets_keeps_its_spread_and_is_calibrated_on_subsets_too(data: Path) -> None:
+    lrsa.fit(data, "geo-fno", out="pair", options=GEO, epochs=1, points=POINTS, ensemble=2, validation=0.5)
+    found, run = evaluate(Path("pair")), Path("pair")
+    assert found.subsets == POINTS
+    assert found.coverage.keys() == found.fields.keys()
+    _, validation = split_cases(RunConfig.load(run))
+    kept, surrogate = Calibration.load(run), lrsa.load(run)
+    assert kept == calibrate(surrogate, validation, {}, POINTS)
+    assert kept != calibrate(surrogate, validation, {})

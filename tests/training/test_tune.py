@@ -2,6 +2,7 @@
 
 import json
 import math
+import re
 from itertools import count
 from pathlib import Path
 from typing import Any
@@ -90,6 +91,7 @@ def test_the_best_by_validation_wins_and_is_trained_for_the_rest(
     assert config.model == next(c for c in FEW if c.name == winner.name).model
     assert config.train.minutes == pytest.approx(max(0.1, 0.5 - kept.spent / 60))
     assert "The winner is" in said
+    assert re.search(r"nearest case\s*│ null baseline\s*│ \d", said)
     assert "needs all points" in said
     lrsa.load("tuned")
     assert next(row[0] for row in table(kept)) == winner.name

@@ -30,7 +30,10 @@ def tune(
 
     from lrsa.cli.train import finish
     from lrsa.console import console
-    from lrsa.training.tune import table, tune
+    from lrsa.evaluation.null import held_out_errors
+    from lrsa.report.printing import number
+    from lrsa.training.config import RunConfig
+    from lrsa.training.tune import table, trial_folder, tune
 
     run = out or Path("runs") / f"{Path(data).stem}-tuned"
     tuning, standing = tune(data, minutes, run, seed, device, threads)
@@ -39,5 +42,8 @@ def tune(
     shown.title = "Validation relative L2, and the time it took"
     for row in rows:
         shown.add_row(*row)
+    config = RunConfig.load(trial_folder(run, tuning.ranked(1)[0].name, 1))
+    for name, error in held_out_errors(config).items():
+        shown.add_row(name, "null baseline", number(error))
     console.print(shown)
     finish(run, standing)

@@ -13,7 +13,6 @@ from lrsa.errors import LrsaError
 from lrsa.evaluation.null import NullBaselines
 from lrsa.evaluation.outcome import CaseErrors, Evaluation, Sampling, point_range
 from lrsa.evaluation.quantities import Meter, QuantityErrors
-from lrsa.evaluation.subsets import predict_by_subsets, subset_size
 from lrsa.evaluation.uncertainty import coverages, fields_hold
 from lrsa.objectives.metrics import DEFINITIONS, field_metrics, mean_of, relative_l2
 from lrsa.objectives.named import Answer, Metric, metrics_of
@@ -24,6 +23,7 @@ from lrsa.problems.catalogue import open_dataset
 from lrsa.surrogate.ensemble import mean_of as mean_over_members
 from lrsa.surrogate.novelty import Novelty
 from lrsa.surrogate.quantities import all_quantities
+from lrsa.surrogate.subsets import answers_of, subset_size
 from lrsa.surrogate.surrogate import Epoch, Surrogate, load
 from lrsa.training.config import RunConfig
 
@@ -115,7 +115,7 @@ class _Judge:
     def errors(self, whole: PointSet, name: str, label: str) -> CaseErrors:
         whole.check_finite(label)
         case = whole.strided(self.strides[0])
-        every = self._answers(case)
+        every = answers_of(self.surrogate, case, self.subsets)
         prediction = mean_over_members(every)
         strides = dict(self._samplings(whole, case, prediction)) if self.samplings else {}
         if case.u is None:
@@ -158,13 +158,7 @@ class _Judge:
             yield stride, (len(part), error, relative_l2(ours, theirs))
 
     def _predict(self, case: PointSet) -> np.ndarray:
-        return mean_over_members(self._answers(case))
-
-    def _answers(self, case: PointSet) -> np.ndarray:
-        """(K, ..., N, o) what every member says; by subsets of points, their mean."""
-        if self.subsets is None or self.subsets >= len(case):
-            return self.surrogate.answers([case])[0]
-        return predict_by_subsets(self.surrogate, case, self.subsets)[None]
+        return mean_over_members(answers_of(self.surrogate, case, self.subsets))
 
 
 def parse_strides(text: str | None) -> tuple[Stride, ...] | None:

@@ -10,7 +10,7 @@ from.
 """
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -23,9 +23,10 @@ from lrsa.data.writing import write_dataset
 from lrsa.errors import LrsaError
 from lrsa.evaluation.evaluate import evaluate
 from lrsa.evaluation.outcome import Evaluation
+from lrsa.evaluation.verdict import verdict
 from lrsa.files import alone, atomic
 from lrsa.pointset import PointSet
-from lrsa.training.config import check_new
+from lrsa.training.config import RunConfig, check_new
 from lrsa.training.fit import prepare, train_run
 
 PLAN = Path("folds") / "plan.json"
@@ -83,7 +84,7 @@ def run_folds(run: Path) -> str:
             outcome = evaluate(folder)
             outcome.save(folder / "evaluation.json")
             found.append(outcome)
-        table = _table(data, model, found)
+        table = _table(data, model, found) + _verdict(run, data, found)
         _save(run, table, found)
         console.print(table)
         console.print("The final run, on all cases")
@@ -110,12 +111,10 @@ def _cases(source: Path) -> tuple[Sequence[PointSet], list[str], Any]:
 
 def _table(data: str, model: str, found: Sequence[Evaluation]) -> str:
     """Markdown: one row for each fold, then their mean and spread."""
-    nulls, quantities = list(found[0].nulls), list(found[0].quantities)
-    head = ["fold", "test cases", "relative L2", *nulls, *(f"{name}: mean error" for name in quantities)]
-    rows = [
-        [e.relative_l2, *(e.nulls[n] for n in nulls), *(e.quantities[n].mean_absolute for n in quantities)]
-        for e in found
-    ]
+    nulls, quantities = list(found[0].nulls), _best_nulls(found)
+    head = ["fold", "test cases", "relative L2", *nulls]
+    head += [word for name, null in quantities for word in (f"{name}: mean error", f"{name}: {null}")]
+    rows = [[e.relative_l2, *(e.nulls[n] for n in nulls), *_misses(e, quantities)] for e in found]
     lines = [f"# {model} on {data}: cross-validation", "", "| " + " | ".join(head) + " |"]
     lines.append("|" + "---|" * len(head))
     for i, (row, e) in enumerate(zip(rows, found, strict=True)):
@@ -130,6 +129,35 @@ def _table(data: str, model: str, found: Sequence[Evaluation]) -> str:
         f" {quarter:.4f} to {three:.4f} for the middle half, {largest:.4f} at worst.",
     ]
     return "\n".join(lines)
+
+
+def _best_nulls(found: Sequence[Evaluation]) -> list[tuple[str, str]]:
+    """Every quantity, and the null baseline that errs least in it over the folds."""
+    pairs = []
+    for name, first in found[0].quantities.items():
+        means = {
+            null: float(np.mean([e.quantities[name].nulls[null] for e in found])) for null in first.nulls
+        }
+        pairs.append((name, min(means, key=lambda null: means[null])))
+    return pairs
+
+
+def _misses(evaluation: Evaluation, quantities: Sequence[tuple[str, str]]) -> Iterator[float]:
+    for name, null in quantities:
+        errors = evaluation.quantities[name]
+        yield from (errors.mean_absolute, errors.nulls[null])
+
+
+def _verdict(run: Path, data: str, found: Sequence[Evaluation]) -> str:
+    """How the mean over the folds stands to that of the null baselines."""
+    config = RunConfig.load(run / "folds" / "0")
+    nulls = {name: float(np.mean([e.nulls[name] for e in found])) for name in found[0].nulls}
+    error = float(np.mean([e.relative_l2 for e in found]))
+    said = verdict(
+        replace(config, data=replace(config.data, path=data)),
+        replace(found[0], relative_l2=error, nulls=nulls),
+    )
+    return "" if said is None else f"\n\n{said.text} {said.cure}".rstrip()
 
 
 def _row(words: Sequence[str], values: Sequence[float] | np.ndarray) -> str:

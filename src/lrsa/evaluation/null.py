@@ -10,14 +10,17 @@ and, where the points of all cases correspond, those of `fitted`.
 """
 
 from collections.abc import Callable, Sequence
+from itertools import chain
 
 import numpy as np
 from scipy.spatial import KDTree
 
 from lrsa.evaluation.fitted import POD, RADIAL, FittedBaselines
-from lrsa.objectives.metrics import relative_l2
-from lrsa.objectives.protocols import Protocol
-from lrsa.pointset import PointSet, scattered
+from lrsa.objectives.metrics import mean_of, relative_l2
+from lrsa.objectives.protocols import Protocol, protocol
+from lrsa.pointset import PointSet, corresponding, scattered
+from lrsa.training.config import RunConfig
+from lrsa.training.survey import split_cases
 
 DESCRIPTOR = 4096
 """Numbers by which two cases of the same points are compared, at the most."""
@@ -126,6 +129,16 @@ class NullBaselines:
             return np.concatenate([parameters, *map(_drawn, pools)])
         moments = [_moment(m, v, known) for v, known in fields for m in (np.mean, np.std)]
         return np.concatenate([parameters, *moments])
+
+
+def held_out_errors(config: RunConfig) -> dict[str, float]:
+    """Relative L2 of each null baseline on the validation cases of a run, fitted to its training cases."""
+    training, validation = split_cases(config)
+    if not len(validation):
+        return {}
+    fixed = corresponding(chain(training, validation))
+    found = NullBaselines(training, protocol(config.schema.protocol), fixed).errors(validation)
+    return {name: mean_of(errors) for name, errors in found.items()}
 
 
 class _Regression:

@@ -14,7 +14,7 @@ from lrsa.objectives.quantities import definitions
 from lrsa.pointset import PointSet
 from lrsa.surrogate.calibration import Calibration
 from lrsa.surrogate.ensemble import mean_of as mean_over_members
-from lrsa.surrogate.quantities import user_quantities
+from lrsa.surrogate.quantities import keyed_quantities, user_quantities
 from lrsa.surrogate.surrogate import Surrogate
 from lrsa.training.config import RunConfig
 from lrsa.training.finish import calibrated
@@ -92,8 +92,10 @@ class Meter:
         theirs = {m.quantity.name: m.quantities[m.quantity.name] for m in named if _of_problem(m, words)}
         calibration = Calibration.load(run)
         known = {} if calibration is None else calibration.quantities
-        if missing := [key for key in words.values() if key not in known]:
-            extra = calibrated(config, surrogate, ";".join(missing))
+        # A problem's own alone are no reason to look at the validation cases again.
+        wanted = {**({} if calibration is None else theirs), **keyed_quantities(text)}
+        if missing := {key: quantity for key, quantity in wanted.items() if key not in known}:
+            extra = calibrated(config, surrogate, missing)
             if extra is not None:
                 base = extra if calibration is None else calibration
                 calibration = replace(base, quantities={**known, **extra.quantities})

@@ -16,15 +16,20 @@ def chosen(path: Path, mesh: Any, patches: Sequence[str]) -> Any:
     import pyvista
 
     there = dict(named_blocks(mesh))
-    for name in patches:
-        if name not in there:
-            listed = f"It has: {', '.join(there)}" if there else "It has no named blocks"
-            raise LrsaError(f'{path} has no block "{name}".{nearest(name, there)} {listed}')
+    check_blocks(path, patches, list(there))
     made = pyvista.MultiBlock()
     for name, block in there.items():
         if name in patches:
             made.append(block, name)
     return made
+
+
+def check_blocks(path: Path, patches: Sequence[str], there: Sequence[str]) -> None:
+    """Refuse a name that is none of those that are there."""
+    for name in patches:
+        if name not in there:
+            listed = f"It has: {', '.join(there)}" if there else "It has no named blocks"
+            raise LrsaError(f'{path} has no block "{name}".{nearest(name, there)} {listed}')
 
 
 def parts_of(mesh: Any, patches: Sequence[str]) -> dict[str, np.ndarray]:

@@ -12,12 +12,11 @@ from collections.abc import Collection, Sequence
 from pathlib import Path
 
 from lrsa.errors import LrsaError
-from lrsa.mesh.pool import Call, shared_pool
+from lrsa.mesh.pool import COLLECTIONS, Call, shared_pool
 from lrsa.mesh.tables import ARRAYS, TABLES, hdf5_groups, hdf5_part
 
 GEOMETRY = (".stl", ".ply", ".obj")
 """Formats without fields of their own: a table beside them has them."""
-COLLECTIONS = (".pvd", ".vtm", ".vtmb", ".pvtu", ".pvtp", ".pvts", ".pvtr", ".pvti", ".xdmf", ".xmf")
 PLAIN = (".vtu", ".vtp", ".vtk", ".vti", ".vts", ".vtr", ".vtkhdf", ".cgns", ".case", ".foam")
 MESHES = (*PLAIN, *COLLECTIONS, *GEOMETRY)
 MENTIONED = re.compile(r'(?:file|Source)\s*=\s*"([^"]+)"|>\s*([^<>"]+?\.h5)\s*:')

@@ -11,17 +11,21 @@ import signal
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from functools import cache
+from functools import cache, lru_cache
 from multiprocessing import get_context
 from multiprocessing.connection import wait
 from pathlib import Path
 from typing import Any
 
 from lrsa.errors import LrsaError
-from lrsa.machine import memory
+from lrsa.machine import memory, processor_seconds
 
 TIMEOUT, SLOWEST = 120.0, 1e6
 """A file may take so many seconds, and another for every so many bytes."""
+IDLE = 0.005
+"""A reader that works a smaller share of the time hangs; others wait for their turn on a busy machine."""
+COLLECTIONS = (".pvd", ".vtm", ".vtmb", ".pvtu", ".pvtp", ".pvts", ".pvtr", ".pvti", ".xdmf", ".xmf")
+"""Meshes whose files name others."""
 
 
 @dataclass(frozen=True)
@@ -63,29 +67,30 @@ class ReaderPool:
     def run(self, calls: Sequence[Call]) -> Iterator[tuple[int, Any]]:
         """(index of the call, its result or the LrsaError it ended with), in the order of completion."""
         waiting = list(enumerate(calls))[::-1]
-        busy: dict[Any, tuple[_Worker, int, float]] = {}
+        busy: dict[Any, tuple[_Worker, int]] = {}
         idle = list(self._workers)
         try:
             while waiting or busy:
                 while idle and waiting:
                     worker, (index, call) = idle.pop(), waiting.pop()
-                    busy[worker.start(call)] = (worker, index, time.monotonic() + self._allowed(call.path))
+                    busy[worker.start(call, self._allowed(call.path))] = (worker, index)
                 for connection, late in self._ready(busy):
-                    worker, index, _ = busy.pop(connection)
+                    worker, index = busy.pop(connection)
                     path = calls[index].path
                     idle.append(worker)
                     yield index, worker.timed_out(path) if late else worker.result(path)
         finally:
-            for worker, _, _ in busy.values():  # nobody waits for these any more
+            for worker, _ in busy.values():  # nobody waits for these any more
                 worker.stop(kill=True)
 
-    @staticmethod
-    def _ready(busy: Mapping[Any, tuple["_Worker", int, float]]) -> list[tuple[Any, bool]]:
+    def _ready(self, busy: Mapping[Any, tuple["_Worker", int]]) -> list[tuple[Any, bool]]:
         """Connections that have an answer, or (True) whose time is over."""
-        nearest = min(deadline for _, _, deadline in busy.values())
+        nearest = min(worker.deadline for worker, _ in busy.values())
         ready = wait(list(busy), timeout=max(0.0, nearest - time.monotonic()))
         now = time.monotonic()
-        over = [c for c, (_, _, deadline) in busy.items() if deadline <= now and c not in ready]
+        over = [c for c, (worker, _) in busy.items() if worker.deadline <= now and c not in ready]
+        # Who named the seconds wants an answer then, on whatever machine.
+        over = [c for c in over if self.timeout is not None or not busy[c][0].goes_on()]
         return [(c, False) for c in ready] + [(c, True) for c in over]
 
     def one(self, call: Call) -> Any:
@@ -98,8 +103,7 @@ class ReaderPool:
     def _allowed(self, path: Path) -> float:
         if self.timeout is not None:
             return self.timeout
-        size = path.stat().st_size if path.is_file() else 0
-        return TIMEOUT + size / SLOWEST
+        return TIMEOUT + _size(path) / SLOWEST
 
 
 @cache
@@ -117,9 +121,11 @@ class _Worker:
         self.most = most
         self.process: Any = None
         self.connection: Any = None
+        self.allowed = self.deadline = 0.0
+        self._begun = self._seen = 0.0
 
-    def start(self, call: Call) -> Any:
-        """Hand over a call; the connection on which its result will come."""
+    def start(self, call: Call, allowed: float) -> Any:
+        """Hand over a call, for so many seconds; the connection on which its result will come."""
         if self.process is None or not self.process.is_alive():
             self._begin()
         try:
@@ -127,7 +133,25 @@ class _Worker:
         except OSError:  # it died just now, of the file before
             self._begin()
             self.connection.send(call)
+        self.allowed, self.deadline = allowed, time.monotonic() + allowed
+        self._begun = self._seen = self._worked() or 0.0
         return self.connection
+
+    def goes_on(self) -> bool:
+        """Whether it works, only slowly, since others work here too: then it gets as long again."""
+        worked = self._worked()
+        if (
+            worked is None
+            or worked - self._begun >= self.allowed
+            or worked - self._seen < IDLE * self.allowed
+        ):
+            return False
+        self._seen = worked
+        self.deadline += self.allowed
+        return True
+
+    def _worked(self) -> float | None:
+        return processor_seconds(self.process.pid)
 
     def result(self, path: Path) -> Any:
         try:
@@ -159,6 +183,21 @@ class _Worker:
             self.process.kill()
             self.process.join()
         self.process = self.connection = None
+
+
+def _size(path: Path) -> int:
+    """Bytes of a case: a file, one in a group of it, a folder, or a collection with the files beside it."""
+    if not path.exists():
+        path = next((parent for parent in path.parents if parent.is_file()), path)
+        return path.stat().st_size if path.exists() else 0
+    if path.is_file() and path.suffix.lower() not in (*COLLECTIONS, ".case", ".foam"):
+        return path.stat().st_size
+    return _folder_size(str((path if path.is_dir() else path.parent).resolve()))
+
+
+@lru_cache
+def _folder_size(folder: str) -> int:
+    return sum(p.stat().st_size for p in Path(folder).rglob("*") if p.is_file())
 
 
 def _serve(connection: Any, most: int | None) -> None:

@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 
 from lrsa.errors import LrsaError
-from lrsa.mesh.blocks import chosen, parts_of
+from lrsa.mesh.blocks import check_blocks, chosen, named_blocks, parts_of
 from lrsa.mesh.finding import GEOMETRY, MESHES, find_cases, is_openfoam
 from lrsa.mesh.merging import merge, series
 from lrsa.mesh.pool import Call, ReaderPool, shared_pool
@@ -28,7 +28,7 @@ from lrsa.mesh.tables import (
     vectors,
 )
 
-__all__ = ["blocks_of", "find_cases", "open_mesh", "read_raw", "read_raw_safely", "times_of"]
+__all__ = ["block_names", "blocks_of", "find_cases", "open_mesh", "read_raw", "read_raw_safely", "times_of"]
 
 
 def read_raw(path: Path, patches: Sequence[str] = ()) -> RawCase:
@@ -66,6 +66,17 @@ def open_mesh(path: Path, time: float | None = None, patches: Sequence[str] = ()
         if len(times):
             reader.set_active_time_value(times[0] if time is None else time)
         return chosen(path, reader.read(), patches)
+
+
+def block_names(path: Path) -> list[str]:
+    """What --patches may name in a file; empty where it has no named blocks."""
+    if path.suffix.lower() not in MESHES and not is_openfoam(path):
+        return []
+    with _errors_named(path):
+        reader = _reader(path)
+        if hasattr(reader, "patch_array_names"):  # OpenFOAM, of which only what is named is read
+            return [str(name).rpartition("/")[2] for name in reader.patch_array_names]
+        return [name for name, _ in named_blocks(reader.read())]
 
 
 def times_of(path: Path) -> list[float]:
@@ -111,6 +122,8 @@ def _reader(path: Path, patches: Sequence[str] = ()) -> Any:
     if isinstance(reader, pyvista.OpenFOAMReader):
         # Boundary patches repeat points of the internal mesh: only who asks for them has each point twice.
         reader.skip_zero_time = True
+        names = [str(name).rpartition("/")[2] for name in reader.patch_array_names]
+        check_blocks(path, patches, names)
         for name in reader.patch_array_names:
             wanted = name.rpartition("/")[2] in (patches or ("internalMesh",))
             (reader.enable_patch_array if wanted else reader.disable_patch_array)(name)

@@ -16,10 +16,12 @@ from lrsa.errors import LrsaError
 from lrsa.geometry.cells import dimensions
 from lrsa.mesh.building import components
 from lrsa.mesh.finding import case_names, find_cases, is_openfoam, labels_of, tables_in
+from lrsa.mesh.polyhedra import POLYHEDRON
 from lrsa.mesh.pool import Call, shared_pool
-from lrsa.mesh.reading import read_raw
+from lrsa.mesh.reading import block_names, read_raw
 from lrsa.mesh.roles import RawCase
-from lrsa.mesh.tables import Parameters, read_globals
+from lrsa.mesh.splits import LEARNED
+from lrsa.mesh.tables import Parameters, read_globals, read_table
 
 HELPERS = ("vtkOriginalPointIds", "vtkOriginalCellIds", "vtkGhostType", "Normals", "TimeValue")
 """Arrays that programs leave behind."""
@@ -52,6 +54,8 @@ class FileSummary:
     """Of its cells, 0 where there are none, -1 where nothing can be derived from them."""
     frames: int
     arrays: tuple[ArrayInfo, ...]
+    solid: bool = True
+    """Whether its points extend along three axes."""
 
 
 def summarise(path: Path, patches: Sequence[str] = ()) -> FileSummary:
@@ -59,11 +63,14 @@ def summarise(path: Path, patches: Sequence[str] = ()) -> FileSummary:
     raw = read_raw(path, patches)
     cells = 0 if raw.cells is None else len(raw.cells)
     of_cells = np.zeros(1, int) if raw.cell_types is None else dimensions(raw.cell_types)
+    if raw.cell_types is not None and raw.faces is not None:
+        of_cells = np.where(raw.cell_types == POLYHEDRON, 3, of_cells)
     dimension = -1 if of_cells.min(initial=0) < 0 else int(of_cells.max(initial=0))
     arrays = [_info(raw, name, v, "point", len(raw.points)) for name, v in raw.point_data.items()]
     arrays += [_info(raw, name, v, "cell", cells) for name, v in raw.cell_data.items()]
     frames = 0 if raw.times is None else len(raw.times)
-    return FileSummary(len(raw.points), cells, dimension, frames, tuple(arrays))
+    solid = raw.points.shape[1] == 3 and bool(np.ptp(raw.points, axis=0).min(initial=np.inf) > 0)
+    return FileSummary(len(raw.points), cells, dimension, frames, tuple(arrays), solid)
 
 
 def propose(
@@ -87,6 +94,9 @@ def propose(
     tables = tables_in(source, paths)
     lines = [_files(paths), _sizes(read), "arrays:", *_arrays(read)]
     lines += ["tables:", *(f"  {table}" for table in tables)] if tables else []
+    blocks = pool.one(Call(block_names, (paths[0],), paths[0])) if isinstance(results[0], FileSummary) else []
+    if len(blocks) > 1:
+        lines.append(f"blocks, of which --patches names those to read: {', '.join(blocks)}")
     lines += ["not readable:", *(f"  {line}" for line in broken)] if broken else []
     return (
         "\n".join([*lines, "", "A command to start from (move what the model is given to --inputs):"])
@@ -148,7 +158,7 @@ def _variation(mine: Sequence[ArrayInfo], files: int) -> str:
     """What can be said of an array by how it varies between the cases."""
     if files < 2 or len(mine) < files:
         return ""
-    if len({a.digest for a in mine}) == 1:
+    if len({a.digest for a in mine}) == 1 or len({v for a in mine for v in (a.low, a.high)}) == 1:
         return ", the same in all cases"
     if all(a.low == a.high for a in mine):
         return ", one value in each case"
@@ -168,20 +178,29 @@ def _command(
     words = ["lrsa", "data", "import", str(source), "--out", "my.h5"]
     words += ["--inputs", ",".join(inputs)] if inputs else []
     words += ["--targets", ",".join(targets or ["NAME"])]
-    table = next((table for table in tables if _is_of(table, paths)), None)
-    if table is not None:
-        words += ["--globals", str(table)]
+    splits = {table: split for table in tables if (split := _split_of(table, paths)) is not None}
+    for table, split in list(splits.items())[:1]:
+        words += ["--globals", str(table), *(["--split", split] if split else [])]
     if all(s.dimension > 0 for s in read):
-        words += ["--derive", "measure"]
+        surface = all(s.dimension == 2 and s.solid for s in read)
+        words += ["--derive", "normals,measure" if surface else "measure"]
     return shlex.join(words)
 
 
-def _is_of(table: Path, paths: Sequence[Path]) -> bool:
-    """Whether a table has a row for every case."""
+def _split_of(table: Path, paths: Sequence[Path]) -> str | None:
+    """The --split that a table of all cases proposes, "" for the usual one; None where cases miss in it.
+
+    Words are no parameters: a column of them says which cases are the test, or which belong together.
+    """
     try:
-        parameters: Parameters = read_globals(table)
+        columns = read_table(table)
+        spoken = [name for name in list(columns)[1:] if columns[name].dtype.kind not in "biuf"]
+        parameters: Parameters = read_globals(table, spoken[:1])
     except LrsaError:
-        return False
-    return all(
-        parameters.of(labels_of(p, n)) is not None for p, n in zip(paths, case_names(paths), strict=True)
-    )
+        return None
+    if any(parameters.of(labels_of(p, n)) is None for p, n in zip(paths, case_names(paths), strict=True)):
+        return None
+    if not spoken:
+        return ""
+    says = {str(word).strip().lower() for word in columns[spoken[0]]}
+    return f"{'column' if says <= {*LEARNED, 'test'} else 'group'}={spoken[0]}"

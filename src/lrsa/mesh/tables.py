@@ -2,10 +2,11 @@
 
 A table is a point cloud: columns x, y[, z] (or ParaView's Points:0, Points:1, Points:2) and fields. Columns
 `U:0, U:1, U:2` become the vector U. In NPZ and HDF5 the coordinates are one array (N, p) called x, points,
-pos or coords, or one array per axis; `cells` (C, k) and VTK's `cell_types` (C,) make a mesh of them, and
-`times` (T,) makes arrays (T, N[, k]) frames.
+pos or coords, or one array per axis; `cells` (C, k) and VTK's `cell_types` (C,) make a mesh of them, `grid`
+says how many points of a structured grid lie along each axis, `times` (T,) makes arrays (T, N[, k]) frames.
 """
 
+import math
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -130,7 +131,7 @@ def case_of_arrays(path: Path, arrays: Mapping[str, np.ndarray]) -> RawCase:
         raise LrsaError(
             f"{path} has cells that name points from {cells.min()} to {cells.max()}, of {len(points)}"
         )
-    reserved = {*used, "times", "cells", "cell_types"}
+    reserved = {*used, "times", "cells", "cell_types", "grid"}
     fields = {k: v for k, v in numeric.items() if k not in reserved and v.ndim}
     axis = 0 if times is None else 1
     of_cells = {
@@ -142,9 +143,9 @@ def case_of_arrays(path: Path, arrays: Mapping[str, np.ndarray]) -> RawCase:
     }
     of_points = {k: v for k, v in fields.items() if k not in of_cells}
     types = None if cells is None else _cell_types(path, points, cells, numeric.get("cell_types"))
-    return RawCase(
-        path, points, of_points, of_cells, None if cells is None else cells.astype(np.int64), types, times
-    )
+    mesh = None if cells is None else cells.astype(np.int64)
+    grid = _grid(path, len(points), numeric.get("grid"))
+    return RawCase(path, points, of_points, of_cells, mesh, types, times, grid=grid)
 
 
 @dataclass(frozen=True)
@@ -233,6 +234,19 @@ def _cell_types(path: Path, points: np.ndarray, cells: np.ndarray, given: np.nda
             )
         return given.astype(np.int64)
     return cell_types_of(points, cells)
+
+
+def _grid(path: Path, points: int, given: np.ndarray | None) -> tuple[int, ...] | None:
+    """The index shape, where the file names one."""
+    if given is None:
+        return None
+    shape = tuple(int(n) for n in given.ravel())
+    if given.dtype.kind not in "iu" or min(shape, default=0) < 1 or math.prod(shape) != points:
+        raise LrsaError(
+            f"{path} has a grid that is not that of its {points} points: it should be the number of points"
+            " along each axis, the last one fastest, such as 20,30"
+        )
+    return shape
 
 
 def _numbers(column: Any) -> np.ndarray:

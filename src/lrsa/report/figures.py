@@ -89,7 +89,7 @@ def draw_comparison(
         pictures = [picture for row in rows for picture in row]
         for i, (axes, picture, image) in enumerate(zip(grid.flat, pictures, images, strict=True)):
             _place(figure, axes, picture, image)
-            most = "" if picture.largest is None else f" (largest {picture.largest:.2g})"
+            most = "" if picture.largest is None else f" (largest {picture.largest:.3g})"
             axes.set_title(heads[i % 3] + most)
         for axes, label in zip(grid[:, 0], labels, strict=True):
             axes.set_ylabel(label, visible=True)
@@ -249,7 +249,7 @@ def _place(figure: Figure, axes: Axes, picture: Picture, image: np.ndarray) -> N
     axes.spines[:].set_visible(False)
     scale = ScalarMappable(Normalize(picture.low, picture.high), picture.cmap)
     beyond = "max" if picture.largest is not None and picture.largest > picture.high else "neither"
-    bar = figure.colorbar(scale, ax=axes, shrink=0.8, format="%.2g", aspect=16, extend=beyond)
+    bar = figure.colorbar(scale, ax=axes, shrink=0.8, format="%.6g", aspect=16, extend=beyond)
     bar.outline.set_visible(False)  # pyright: ignore[reportCallIssue]
 
 

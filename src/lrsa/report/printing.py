@@ -78,7 +78,7 @@ def number(value: float, digits: int = 4) -> str:
 def _fields(evaluation: Evaluation) -> list[Table]:
     table = Table("field", *LABELS.values(), title="Per field, means over cases")
     for name, metrics in evaluation.fields.items():
-        table.add_row(name, *(f"{metrics[k]:.4g}" for k in DEFINITIONS))
+        table.add_row(name, *("-" if math.isnan(metrics[k]) else f"{metrics[k]:.4g}" for k in DEFINITIONS))
     if len(evaluation.fields) == 1:
         return [table]
     beside = Table("field", "surrogate", *evaluation.nulls, title="Relative L2 per field")

@@ -78,7 +78,7 @@ class Batcher:
         return len(self._waiting)
 
     async def predict(self, surrogate: Surrogate, case: PointSet) -> np.ndarray:
-        """What `surrogate.predict(case)` gives, to rounding where others are predicted with it."""
+        """(K, ..., N, o) what every member says, to rounding where others are predicted with the case."""
         one = _Waiting(surrogate, case)
         with self._changed:
             if self._stopping:
@@ -141,7 +141,7 @@ class Batcher:
 def _predict(group: list[_Waiting]) -> None:
     """Give every one its prediction, or its error."""
     try:
-        predictions = group[0].surrogate.predict_cases([one.case for one in group])
+        predictions = group[0].surrogate.answers([one.case for one in group])
     except Exception as error:
         if len(group) > 1:  # one of them is to blame: the others shall not suffer
             for one in group:

@@ -30,6 +30,8 @@ from lrsa.studio.service_files import Files
 from lrsa.studio.service_gate import Gate, problem
 from lrsa.studio.service_models import Model, Models, Served, unknown
 from lrsa.studio.service_page import page
+from lrsa.studio.service_quality import quantity_answers
+from lrsa.surrogate.ensemble import mean_of
 from lrsa.version import __version__
 
 ROWS = 4096
@@ -98,9 +100,15 @@ class Service:
         except ValidationError as error:
             raise HTTPException(422, _first(error)) from None
         case = served.case_of(asked)
-        u = await self._predict(served, case)
+        every = await self._predict(served, case)
+        u = mean_of(every)
         u = u[0] if case.times is not None and np.ndim(vars(asked)["time"]) == 0 else u
-        about = {"targets": [c.name for c in served.about.targets], "warnings": served.warnings(case)}
+        quantities, refused = await self._quantities(served, case, every)
+        about = {
+            "targets": [c.name for c in served.about.targets],
+            "quantities": quantities,
+            "warnings": [*served.warnings(case), *refused],
+        }
         pieces = _words(u, about)
         if u.size // u.shape[-1] <= ROWS:
             return Response(b"".join(pieces), media_type="application/json")
@@ -111,20 +119,36 @@ class Service:
         with self.files.folder_of_request() as folder:
             received = await self.files.read(served, form, Path(folder))
             case = received.loaded.case
-            u = await self._predict(served, case)
-            name, content = await self.files.write(received, u)
+            every = await self._predict(served, case)
+            quantities, refused = await self._quantities(served, case, every)
+            asked = every[..., : received.loaded.asked, :]
+            doubts = served.doubts.fields(asked, received.inputs.channels)
+            name, content = await self.files.write(received, mean_of(asked), doubts)
         headers = {"Content-Disposition": f'attachment; filename="{name}"'}
-        if warnings := served.warnings(case):
+        if quantities:
+            headers["Lrsa-Quantities"] = json.dumps(quantities)
+        if warnings := [*served.warnings(case), *refused]:
             headers["Lrsa-Warnings"] = json.dumps(warnings)[:WARNED]
         return Response(content, headers=headers, media_type="application/octet-stream")
 
     async def _predict(self, served: Served, case: PointSet) -> np.ndarray:
+        """(K, ..., N, o) what every member says."""
         asked = len(case) * (1 if case.times is None else len(case.times))
         if asked > self.limits.points:
             raise HTTPException(
                 422, f"{asked} points are asked for; at most {self.limits.points} are predicted"
             )
         return await self.batcher.predict(served.surrogate, case)
+
+    async def _quantities(
+        self, served: Served, case: PointSet, every: np.ndarray
+    ) -> tuple[dict[str, Any], list[str]]:
+        """Those that the run names, by name, and why one of them is not there."""
+        if not served.doubts.named:
+            return {}, []
+        # Surfaces of large meshes take a while, in which others are served.
+        row, refused = await asyncio.to_thread(served.doubts.quantities, case, every)
+        return {name: one.model_dump() for name, one in quantity_answers(row).items()}, refused
 
     @asynccontextmanager
     async def _in_time(self) -> AsyncIterator[None]:

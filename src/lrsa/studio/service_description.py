@@ -8,6 +8,7 @@ from pydantic import BaseModel, Field
 
 from lrsa.studio.service_files import FORMATS
 from lrsa.studio.service_models import Served
+from lrsa.studio.service_quality import QuantityAnswer
 
 
 class Problem(BaseModel):
@@ -32,6 +33,7 @@ class Answer(BaseModel):
         description="For each point the targets; for each time these, where a list of times was asked for"
     )
     targets: list[str]
+    quantities: dict[str, QuantityAnswer] = Field(description="Those of interest that the run names")
     warnings: list[str] = Field(description="Where the case is outside the ranges of training")
 
 

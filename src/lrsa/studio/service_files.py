@@ -72,9 +72,13 @@ class Files:
         path.write_bytes(form.content)
         return await self._elsewhere(folder, lambda call: self._load(served, form, path, call))
 
-    async def write(self, received: Received, u: np.ndarray) -> tuple[Path, bytes]:
-        """The same file with the predicted fields (N, o) or (1, N, o) in it: its name and content."""
-        out = await self._elsewhere(received.loaded.path.parent, lambda pool: _write(received, u, pool))
+    async def write(
+        self, received: Received, u: np.ndarray, doubts: Mapping[str, np.ndarray]
+    ) -> tuple[Path, bytes]:
+        """The same file with the predicted fields (N, o) or (1, N, o) in it, and the spread and intervals of
+        an ensemble: its name and content."""
+        folder = received.loaded.path.parent
+        out = await self._elsewhere(folder, lambda pool: _write(received, u, doubts, pool))
         return Path(f"predicted{out.suffix}"), out.read_bytes()
 
     def folder_of_request(self) -> tempfile.TemporaryDirectory[str]:
@@ -124,9 +128,11 @@ class Files:
         return Received(inputs, loaded)
 
 
-def _write(received: Received, u: np.ndarray, pool: ReaderPool) -> Path:
+def _write(received: Received, u: np.ndarray, doubts: Mapping[str, np.ndarray], pool: ReaderPool) -> Path:
     loaded, times = received.loaded, received.loaded.case.times
     fields = received.inputs.fields(u if times is None else u[0], loaded, None if times is None else 0)
+    for what, values in doubts.items():
+        fields |= received.inputs.doubts(values if times is None else values[0], what)
     time = None if times is None else float(times[0])
     return pool.one(
         Call(write_beside, (loaded.path, fields, received.inputs.roles.location, time), loaded.path)

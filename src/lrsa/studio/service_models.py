@@ -13,8 +13,11 @@ from pydantic import BaseModel, ConfigDict, Field, create_model
 from lrsa.context import Needs, needs_of
 from lrsa.errors import LrsaError, nearest
 from lrsa.pointset import PointSet
+from lrsa.studio.service_quality import Quality
+from lrsa.surrogate.doubts import Doubts
 from lrsa.surrogate.record import Record
 from lrsa.surrogate.roles import numbered
+from lrsa.surrogate.shipped import located
 from lrsa.surrogate.surrogate import Surrogate, load
 
 NAME = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.-]*")
@@ -61,6 +64,7 @@ class Model(BaseModel):
     time: Channel | None
     targets: list[Channel]
     needs: Requirements
+    quality: Quality | None = Field(description="Its errors on test cases, where it was evaluated")
 
 
 class Models(BaseModel):
@@ -75,6 +79,8 @@ class Served:
     surrogate: Surrogate
     architecture: str
     """The registered name of the model."""
+    doubts: Doubts
+    quality: Quality | None
 
     @staticmethod
     def load(word: str, device: str = "cpu") -> "Served":
@@ -82,13 +88,15 @@ class Served:
         name, mark, folder = word.partition("=")
         run = Path(folder if mark and not Path(word).exists() else word)
         name = name if mark and not Path(word).exists() else run.resolve().name
+        run = located(run)
         surrogate = load(run)
         if not NAME.fullmatch(name):
             raise LrsaError(
                 f'{run} cannot be called "{name}" in an address: take letters, digits, . _ and -.'
                 f" Name it otherwise with NAME={run}"
             )
-        return Served(name, surrogate.to(device), Record.load(run).model)
+        surrogate = surrogate.to(device)
+        return Served(name, surrogate, Record.load(run).model, Doubts.of(run, surrogate), Quality.of(run))
 
     @property
     def needs(self) -> Needs:
@@ -128,6 +136,7 @@ class Served:
                 cells=self.needs.geometry,
                 points=self.needs.sensors or normaliser.points,
             ),
+            quality=self.quality,
         )
 
     @cached_property

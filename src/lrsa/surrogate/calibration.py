@@ -29,6 +29,7 @@ from lrsa.objectives.named import Quantity
 from lrsa.objectives.words import labels
 from lrsa.pointset import PointSet
 from lrsa.surrogate.ensemble import mean_of
+from lrsa.surrogate.subsets import answers_of
 from lrsa.surrogate.surrogate import Surrogate
 
 FILE = "calibration.json"
@@ -86,15 +87,21 @@ class Calibration:
 
 
 def calibrate(
-    surrogate: Surrogate, cases: Sequence[PointSet], quantities: Mapping[str, Quantity]
+    surrogate: Surrogate,
+    cases: Sequence[PointSet],
+    quantities: Mapping[str, Quantity],
+    subsets: int | None = None,
 ) -> Calibration | None:
-    """Of these cases, which must not have been trained on; None where there are none."""
+    """Of these cases, which must not have been trained on; None where there are none.
+
+    Asked for by `subsets` of so many points where an evaluation does so.
+    """
     if not len(cases):
         return None
     fields: dict[str, list[float]] = {}
     rows: dict[str, list[tuple[float, float]]] = {key: [] for key in quantities}
     for case in cases:
-        (every,) = surrogate.answers([case])
+        every = answers_of(surrogate, case, subsets)
         u = surrogate.protocol.target(case)
         names = labels(surrogate.schema.names.targets, u.shape[-1])
         if len(every) > 1:

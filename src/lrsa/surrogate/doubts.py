@@ -8,6 +8,7 @@ from pathlib import Path
 
 import numpy as np
 
+from lrsa.errors import LrsaError
 from lrsa.files import atomic
 from lrsa.objectives.named import Quantity
 from lrsa.objectives.quantities import definitions
@@ -58,16 +59,25 @@ class Doubts:
         widths = None if self.calibration is None else self.calibration.field_widths(every, targets)
         return made if widths is None else {**made, "interval": widths}
 
-    def quantities(self, case: PointSet, every: np.ndarray) -> dict[str, float]:
-        """Each by its name, and half its interval as `NAME, interval` where there is one."""
+    def quantities(self, case: PointSet, every: np.ndarray) -> tuple[dict[str, float], list[str]]:
+        """Each by its name, and half its interval as `NAME, interval` where there is one.
+
+        Beside them what this case cannot be asked for, such as a force where it has no cells: its fields are
+        predicted all the same.
+        """
         row: dict[str, float] = {}
+        refused = []
         for name, quantity in self.named.items():
-            row[name] = quantity(case, mean_of(every))
+            try:
+                row[name] = quantity(case, mean_of(every))
+            except LrsaError as error:
+                refused.append(f"{name} is not computed: {error}")
+                continue
             if self.calibration is not None:
                 values = [quantity(case, answer) for answer in every]
                 width = self.calibration.quantity_width(self.keys[name], values)
                 row |= {} if math.isnan(width) else {f"{name}, interval": width}
-        return row
+        return row, refused
 
 
 def quantity_lines(rows: Sequence[Mapping[str, str | float]]) -> Iterator[str]:
@@ -83,7 +93,8 @@ def quantity_lines(rows: Sequence[Mapping[str, str | float]]) -> Iterator[str]:
 def write_rows(path: Path, rows: Sequence[Mapping[str, str | float]]) -> None:
     """One line for each case."""
     with atomic(path) as temporary, open(temporary, "w", newline="", encoding="utf-8") as file:
-        writer = csv.DictWriter(file, list(rows[0]), lineterminator="\n")
+        names = list(dict.fromkeys(name for row in rows for name in row))
+        writer = csv.DictWriter(file, names, lineterminator="\n")
         writer.writeheader()
         writer.writerows(rows)
 

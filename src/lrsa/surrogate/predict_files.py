@@ -175,8 +175,10 @@ class _Work:
 
     def write(self, loaded: Loaded, job: _Job) -> None:
         (every,) = self.surrogate.answers([loaded.case])
-        if row := self.doubts.quantities(loaded.case, every):
+        row, refused = self.doubts.quantities(loaded.case, every)
+        if row:
             self.summary.quantities.append({"case": job.path.name, **row})
+        self.summary.notes += [line for line in refused if line not in self.summary.notes]
         every = every[..., : loaded.asked, :]
         u, doubts = mean_of(every), self.doubts.fields(every, self.reader.channels)
         if not is_table(job.file):

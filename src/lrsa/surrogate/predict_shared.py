@@ -66,7 +66,9 @@ def predict_shared(
     every = share.joined(surrogate.answers([case])[0])
     progress(2, len(STEPS), STEPS[1])
     if doubts.named and share.whole:
-        summary.quantities.append({"case": source.name, **doubts.quantities(loaded.case, every)})
+        row, refused = doubts.quantities(loaded.case, every)
+        summary.quantities += [{"case": source.name, **row}] if row else []
+        summary.notes += refused
     elif doubts.named:
         summary.notes.append(f"{', '.join(doubts.named)}: not computed of a mesh in pieces")
     fields = _fields(every[..., : loaded.asked, :], loaded, reader, doubts)

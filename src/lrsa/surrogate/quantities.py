@@ -8,7 +8,7 @@ from typing import TypeVar
 import numpy as np
 
 from lrsa.mesh.derive import body_facets, point_measures
-from lrsa.objectives.named import Quantity
+from lrsa.objectives.named import OF_QUANTITIES, Metric, Quantity, check_metrics
 from lrsa.objectives.quantities import Definition, Facets, Geometry, definitions
 from lrsa.objectives.words import labels
 from lrsa.pointset import PointSet
@@ -31,6 +31,13 @@ def keyed_quantities(text: str) -> dict[str, Quantity]:
     """The same by definition: a name may stand for another quantity tomorrow."""
     made = user_quantities(text)
     return {str(each): made[each.name] for each in definitions(text)}
+
+
+def problem_quantities(problem: str, metrics: str) -> dict[str, Quantity]:
+    """Those of a problem that metrics name, such as spearman:drag; their name is their definition."""
+    words = [Metric(word, {}) for word in check_metrics(metrics)]
+    named = {metric.quantity.name for metric in words if metric.word.name in OF_QUANTITIES}
+    return {name: quantity for name, quantity in quantities_of(problem).items() if name in named}
 
 
 def all_quantities(problem: str, text: str, case: PointSet | None = None) -> Mapping[str, Quantity]:

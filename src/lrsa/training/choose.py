@@ -122,7 +122,8 @@ def for_data(data: Dataset, model: str) -> Choice:
     points = sorted(data.sizes.tolist())
     n, cases = points[len(points) // 2], len(data)
     size = f"{points[0]}" if points[0] == points[-1] else f"{points[0]} to {points[-1]}"
-    why = f"{cases} training cases of {size} points in {data[0].x.shape[1]} coordinates"
+    axes = len(_sides(data[0].x))
+    why = f"{cases} training cases of {size} points in {axes} coordinate{'s' if axes > 1 else ''}"
     if get(model).family == "fitted":
         return Choice({}, {"validation": 0.0}, why)
     known = model_options(model)
@@ -153,10 +154,15 @@ def elongation(data: Sequence[PointSet]) -> float:
     """The longest side of the domain over the shortest, as most cases have it; flat axes do not count."""
     ratios = []
     for i in range(0, len(data), max(1, len(data) // LOOKED_AT)):
-        sides = np.ptp(data[i].x.astype(float), axis=0)
-        sides = sides[sides > SMALLEST * sides.max()]
+        sides = _sides(data[i].x)
         ratios.append(sides.max() / sides.min() if len(sides) else 1.0)
     return float(np.median(ratios))
+
+
+def _sides(x: np.ndarray) -> np.ndarray:
+    """The extent of points (N, p) along the axes along which they extend."""
+    sides = np.ptp(x.astype(float), axis=0)
+    return sides[sides > SMALLEST * sides.max()]
 
 
 def _levels(n: int, much: bool, thins: bool) -> Iterator[tuple[Mapping[str, int], int | None]]:

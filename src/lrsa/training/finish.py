@@ -1,19 +1,21 @@
 """What is computed once when the training is over: members of an ensemble, their calibration, the novelty."""
 
 import shutil
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import replace
 from pathlib import Path
 
 from lrsa.console import console
 from lrsa.errors import LrsaError
+from lrsa.objectives.named import Quantity
 from lrsa.surrogate.calibration import FILE as CALIBRATION
 from lrsa.surrogate.calibration import Calibration, calibrate
 from lrsa.surrogate.ensemble import member_folder
 from lrsa.surrogate.novelty import FILE as NOVELTY
 from lrsa.surrogate.novelty import Novelty
-from lrsa.surrogate.quantities import keyed_quantities
+from lrsa.surrogate.quantities import keyed_quantities, problem_quantities
 from lrsa.surrogate.ranges import FILE as RANGES
+from lrsa.surrogate.subsets import subset_size
 from lrsa.surrogate.surrogate import Surrogate, load
 from lrsa.training.config import RunConfig
 from lrsa.training.survey import FILE as SURVEY
@@ -61,12 +63,15 @@ def conclude(run: Path, config: RunConfig) -> None:
         if novelty is not None:
             novelty.save(run)
     if not (run / CALIBRATION).exists() and (config.ensemble > 1 or config.train.quantities):
-        found = calibrated(config, load(run), config.train.quantities)
+        theirs = problem_quantities(config.schema.name, config.train.metrics)
+        found = calibrated(config, load(run), {**theirs, **keyed_quantities(config.train.quantities)})
         if found is not None:
             found.save(run)
 
 
-def calibrated(config: RunConfig, surrogate: Surrogate, quantities: str) -> Calibration | None:
-    """By the validation cases of a run; None where it has none."""
+def calibrated(
+    config: RunConfig, surrogate: Surrogate, quantities: Mapping[str, Quantity]
+) -> Calibration | None:
+    """By the validation cases of a run, of quantities by definition; None where it has none."""
     _, validation = split_cases(config)
-    return calibrate(surrogate, validation, keyed_quantities(quantities))
+    return calibrate(surrogate, validation, quantities, subset_size(surrogate, config.train.points))

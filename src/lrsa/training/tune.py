@@ -184,6 +184,11 @@ def table(tuning: Tuning) -> list[list[str]]:
     return sorted(rows, key=lambda row: best.get(row[0], (0, math.inf)))
 
 
+def trial_folder(out: Path, name: str, round: int) -> Path:
+    """The run of a candidate in a round."""
+    return out / "trials" / f"{round}-{name.replace(' ', '-')}"
+
+
 def _cell(trial: Trial | None) -> str:
     if trial is None:
         return ""
@@ -224,7 +229,7 @@ def _try(
     if trial.done:
         return
     candidate = next(c for c in tuning.candidates if c.name == name)
-    run = out / "trials" / f"{round}-{name.replace(' ', '-')}"
+    run = trial_folder(out, name, round)
     started = clock()
     try:
         if not (run / "config.json").exists():

@@ -16,13 +16,20 @@ def subset_size(surrogate: Surrogate, trained: int | None) -> int | None:
     return None if streams(surrogate.model) else trained
 
 
-def predict_by_subsets(surrogate: Surrogate, case: PointSet, size: int, seed: int = 0) -> np.ndarray:
-    """(..., N, o) the means of the predictions at random subsets of `size` points."""
+def answers_of(surrogate: Surrogate, case: PointSet, size: int | None) -> np.ndarray:
+    """(K, ..., N, o) what every member says of a case; by subsets of `size` points, where it has more."""
+    if size is None or size >= len(case):
+        return surrogate.answers([case])[0]
+    return answers_by_subsets(surrogate, case, size)
+
+
+def answers_by_subsets(surrogate: Surrogate, case: PointSet, size: int, seed: int = 0) -> np.ndarray:
+    """(K, ..., N, o) the means of the answers of every member at random subsets of `size` points."""
     rng, count = np.random.default_rng(seed), np.zeros(len(case), int)
     total = np.zeros(1)
     while not count.all():
         chosen = np.sort(rng.choice(len(case), size, replace=False))
-        answer = surrogate.predict(case.subset(chosen))
+        (answer,) = surrogate.answers([case.subset(chosen)])
         if not count.any():
             total = np.zeros((*answer.shape[:-2], len(case), answer.shape[-1]))
         total[..., chosen, :] += answer
