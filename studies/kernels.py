@@ -102,7 +102,7 @@ def main() -> None:
         *rows(ways, before),
     ]
     if options.stream:
-        lines += ["", streamed(ways["LRSA by torch"].model, options.stream, clock)]
+        lines += ["", streamed(ways["LRSA by torch"].model, options.stream, options.rounds, clock)]
     options.out.mkdir(parents=True, exist_ok=True)
     path = options.out / f"kernels-{options.points}-{options.threads}.md"
     path.write_text("\n".join([*lines, ""]))
@@ -132,12 +132,12 @@ def rows(ways: dict[str, Way], before: dict[str, tuple[float, int]]) -> list[str
     ]
 
 
-def streamed(model: nn.Module, points: int, clock: Callable[[], float]) -> str:
-    """One prediction at many points by chunks, both ways by turns."""
+def streamed(model: nn.Module, points: int, rounds: int, clock: Callable[[], float]) -> str:
+    """A prediction at many points by chunks, both ways by turns."""
     x, f = torch.rand(1, points, 2), torch.rand(1, points, 1)
     seconds: dict[bool, list[float]] = {False: [], True: []}
     with torch.no_grad():
-        for kernels in (False, True, False, True):
+        for kernels in (False, True) * rounds:
             start = clock()
             stream(model, x, f, kernels=kernels)
             seconds[kernels].append(clock() - start)

@@ -226,6 +226,25 @@ def test_slow_models_come_last_whatever_they_are_called() -> None:
     assert set(order[:5]) == {"lrsa"}
 
 
+def test_a_model_of_minutes_a_step_takes_no_time_from_the_others(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Its turns would end after the minutes of the run; the models tried before and after it take part."""
+    order = ["graphsage", "deeponet", "perceiver-io"]
+    monkeypatch.setattr("lrsa.bench.run.expected", lambda entrant, *_: order.index(entrant.model))
+    real = probe
+
+    def slow(entrant: Entrant, *given: Any) -> Probe:
+        found = real(entrant, *given)
+        return replace(found, seconds=90.0) if entrant.model == "deeponet" else found
+
+    monkeypatch.setattr("lrsa.bench.run.probe", slow)
+    plan = Plan([TINY], only=order, rounds=1, threads=(1,), minutes=4)
+    results = run_bench(plan, "lrsa bench", lambda words: None)
+    assert [row.label for row in results.rows] == ["graphsage", "perceiver-io"]
+    assert results.left_out == [
+        ("tiny", "deeponet", "a step takes 90 s, for which too little time was left: raise --minutes")
+    ]
+
+
 def test_a_run_of_one_setting_leaves_the_others_in_the_files(tmp_path: Path) -> None:
     def measured(name: str, step: float, command: str, version: str = "1") -> Results:
         row = Row(name, "lrsa", "", 8, "fp32", 1, Probe(), Times([step / 2], [step], [step], [1e9]))

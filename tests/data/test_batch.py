@@ -12,7 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from lrsa.context import Context
-from lrsa.data.batch import AHEAD, Batch, collate, order, prefetch
+from lrsa.data.batch import AHEAD, TOGETHER, Batch, collate, order, prefetch
 from lrsa.pointset import PointSet
 
 
@@ -117,7 +117,8 @@ def test_batches_come_in_order_and_none_is_lost(count: int) -> None:
     assert threads() == before
 
 
-def test_batches_are_made_ahead_of_the_consumer_but_not_without_end() -> None:
+@pytest.mark.parametrize("taken", [0, 1, TOGETHER - 1, TOGETHER, 3 * TOGETHER])
+def test_batches_are_made_ahead_of_the_consumer_in_bursts_and_not_without_end(taken: int) -> None:
     made: list[int] = []
 
     def make(key: int) -> Batch:
@@ -125,12 +126,14 @@ def test_batches_are_made_ahead_of_the_consumer_but_not_without_end() -> None:
         return numbered(key)
 
     batches = prefetch(make, range(100))
-    next(batches)
+    for _ in range(taken):
+        next(batches)
+    expected = AHEAD + taken // TOGETHER * TOGETHER
     end = time.monotonic() + 10
-    while len(made) < AHEAD + 1 and time.monotonic() < end:
+    while len(made) < expected and time.monotonic() < end:
         time.sleep(0.001)
     time.sleep(0.05)
-    assert AHEAD + 1 <= len(made) <= AHEAD + 2
+    assert len(made) == expected
     batches.close()
 
 

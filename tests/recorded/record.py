@@ -164,10 +164,10 @@ def record_interrupted() -> None:
     shutil.rmtree(run)
     epoch = Trainer._epoch
 
-    def stop(self: Trainer, report: Any) -> None:
+    def stop(self: Trainer, *given: Any) -> None:
         if self.progress.epoch == 1:
             raise KeyboardInterrupt
-        epoch(self, report)
+        epoch(self, *given)
 
     Trainer._epoch = stop
     with contextlib.suppress(KeyboardInterrupt):

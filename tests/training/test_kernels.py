@@ -53,10 +53,10 @@ def test_kernels_are_the_default_and_the_configuration_says_so(data: Path) -> No
 def stop_after_one_epoch(monkeypatch: pytest.MonkeyPatch, data: Path, run: str) -> None:
     epoch = Trainer._epoch
 
-    def stopped(self: Trainer, report: Any) -> None:
+    def stopped(self: Trainer, *given: Any) -> None:
         if self.progress.epoch == 1:
             raise KeyboardInterrupt
-        epoch(self, report)
+        epoch(self, *given)
 
     with monkeypatch.context() as patch:
         patch.setattr(Trainer, "_epoch", stopped)

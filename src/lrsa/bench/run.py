@@ -1,6 +1,7 @@
 """The benchmark: who takes part where, the rounds, and the files."""
 
 import json
+import math
 import os
 import platform
 import time
@@ -119,17 +120,26 @@ def _admit(
     reserved = 0.0
     where = setting.name if len(plan.precisions) == 1 else f"{setting.name}, {precision}"
     for entrant in _in_order(plan, setting, say):
-        if entrant.model not in TWINS and time.perf_counter() + reserved > deadline:
+        twin = entrant.model in TWINS
+        left = math.inf if twin else deadline - time.perf_counter() - reserved
+        if left <= 0:
             results.left_out.append((where, entrant.label, UNMEASURED))
             continue
         say(f"{setting.name}: trying {entrant.label}")
-        tried = probe(entrant, setting, plan.device, precision, plan.threads[0], PATIENCE)
-        if tried.refusal:
-            results.left_out.append((where, entrant.label, tried.refusal))
+        start = time.perf_counter()
+        tried = probe(entrant, setting, plan.device, precision, plan.threads[0], min(PATIENCE, left))
+        # A turn is a training step and a prediction.
+        turns = 1.4 * tried.seconds * (plan.rounds + 1) * (len(plan.threads) if twin else 1)
+        refusal = tried.refusal
+        if not refusal and turns > left - (time.perf_counter() - start):
+            refusal = (
+                f"a step takes {tried.seconds:.3g} s, for which too little time was left: raise --minutes"
+            )
+        if refusal:
+            results.left_out.append((where, entrant.label, refusal))
             continue
         admitted.append((entrant, tried))
-        turns = len(plan.threads) if entrant.model in TWINS else 1
-        reserved += 1.4 * tried.seconds * (plan.rounds + 1) * turns
+        reserved += turns
     return admitted
 
 

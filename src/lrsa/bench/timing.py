@@ -106,7 +106,8 @@ def interleave(runners: Sequence[Runner], rounds: int) -> list[Times]:
 def expected(entrant: Entrant, setting: Setting, device: str) -> float:
     """Seconds of a prediction at few points, to order models by; 0 for one that does not run there."""
     try:
-        return Runner(entrant, setting.smaller(), device, "fp32").infer()
+        runner = Runner(entrant, setting.smaller(), device, "fp32")
+        return min(runner.infer() for _ in range(2))  # the first one of a process warms up
     except Exception:  # whatever it is will be said where it is tried
         return 0.0
 

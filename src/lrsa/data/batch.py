@@ -13,8 +13,10 @@ from torch import Tensor
 from lrsa.context import Context
 from lrsa.pointset import PointSet
 
-AHEAD = 4
+AHEAD = 8
 """Batches that are read while the model works."""
+TOGETHER = 4
+"""Of them, those made in a row: to wake the thread for each costs the model more than the batch does."""
 
 
 @dataclass(frozen=True)
@@ -90,20 +92,21 @@ def order(count: int, seed: int, epoch: int) -> np.ndarray:
     return np.random.default_rng([seed, epoch]).permutation(count)
 
 
-def prefetch(make: Callable[[Any], Batch], keys: Sequence[Any]) -> Generator[Batch]:
+def prefetch(make: Callable[[Any], Batch], keys: Iterable[Any]) -> Generator[Batch]:
     """`make(key)` for every key in turn, by a thread that begins at once and works ahead of the consumer."""
     batches = _prefetch(make, keys)
     next(batches)
     return batches
 
 
-def _prefetch(make: Callable[[Any], Batch], keys: Sequence[Any]) -> Generator[Any]:
-    ready: queue.Queue[Batch | BaseException | None] = queue.Queue(AHEAD)
-    stop = threading.Event()
+def _prefetch(make: Callable[[Any], Batch], keys: Iterable[Any]) -> Generator[Any]:
+    ready: queue.SimpleQueue[Batch | BaseException | None] = queue.SimpleQueue()
+    room, stop = threading.Semaphore(AHEAD), threading.Event()
 
     def work() -> None:
         try:
             for key in keys:
+                room.acquire()
                 if stop.is_set():
                     return
                 ready.put(make(key))
@@ -115,23 +118,18 @@ def _prefetch(make: Callable[[Any], Batch], keys: Sequence[Any]) -> Generator[An
     thread.start()
     try:
         yield  # the thread has begun
+        taken = 0
         while (item := ready.get()) is not None:
             if isinstance(item, BaseException):
                 raise item
+            taken += 1
+            if taken % TOGETHER == 0:
+                room.release(TOGETHER)
             yield item
     finally:
         stop.set()
-        while thread.is_alive():
-            _drain(ready)
-            thread.join(0.01)
-
-
-def _drain(ready: "queue.Queue[Any]") -> None:
-    try:
-        while True:
-            ready.get_nowait()
-    except queue.Empty:
-        return
+        room.release()
+        thread.join()
 
 
 def _stack(cases: Sequence[PointSet], name: str, longest: int) -> Tensor | None:

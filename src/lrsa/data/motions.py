@@ -7,6 +7,7 @@ own image, the points stay as they are and only what is known at them moves.
 import itertools
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from functools import lru_cache
 from typing import Protocol
 
 import numpy as np
@@ -136,10 +137,11 @@ def _in_place(case: PointSet, moved: PointSet) -> PointSet:
     return replace(moved, x=case.x, cells=case.cells, cell_types=case.cell_types)
 
 
-def _renumberings(grid: tuple[int, ...]) -> list[np.ndarray]:
+@lru_cache(maxsize=8)
+def _renumberings(grid: tuple[int, ...]) -> tuple[np.ndarray, ...]:
     """(N,) each: the flips and exchanges of index axes that keep the shape."""
     index, axes = np.arange(np.prod(grid)).reshape(grid), range(len(grid))
     exchanged = [index.transpose(order) for order in itertools.permutations(axes)]
     kept = [turned for turned in exchanged if turned.shape == grid]
     flips = [flip for count in range(len(grid) + 1) for flip in itertools.combinations(axes, count)]
-    return [np.flip(turned, flip).ravel() for turned in kept for flip in flips]
+    return tuple(np.flip(turned, flip).ravel() for turned in kept for flip in flips)

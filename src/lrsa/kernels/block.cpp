@@ -98,7 +98,7 @@ inline void normal(vec x, vec &below, vec &density) {
 
 constexpr long LATENTS = 64;  // columns of a block of scores
 constexpr long BLOCK = 48;    // and its points
-constexpr long DEPTH = 96;    // terms of a sum of products at once
+constexpr long DEPTH = 128;   // terms of a sum of products at once
 
 // The left factor, by where its entry (r, k) is, and how many of its rows a tile has.
 struct Rows {
@@ -128,7 +128,8 @@ struct Out {
     bool add;  // to what is there
 };
 
-// R rows and V vectors of out = start + left · right, n lanes of the last vector.
+// R rows and V vectors of out = start + left · right from column c0 on, where `right` begins; n lanes of the
+// last vector.
 template <int R, int V, class Left>
 inline __attribute__((always_inline)) void tile(long r0, long c0, long n, long K, Left left,
                                                 const float *right, long ldr, const float *start, Out out) {
@@ -140,7 +141,7 @@ inline __attribute__((always_inline)) void tile(long r0, long c0, long n, long K
             if (!start) sums[r][v] = vec{};
             else sums[r][v] = V > 1 ? load(start + c0 + LANES * v) : load(start + c0, n);
         }
-    const float *a = left.at + r0 * left.row(), *b = right + c0;
+    const float *a = left.at + r0 * left.row(), *b = right;
     for (long k = 0; k < K; k++, a += left.column(), b += ldr) {
         vec x[V];
 #pragma GCC unroll 4
@@ -171,21 +172,30 @@ inline void strip(long rows, long c, long n, long K, Left left, const float *rig
     for (; r < rows; r++) tile<1, V>(r, c, n, K, left, right, ldr, start, out);
 }
 
-// out = start + left (rows, K) · right (K, columns), in parts of K for which a strip of `right` stays in L1
+// out = start + left (rows, K) · right (K, columns), in parts of K for which a strip of `right` stays in L1.
+// Where rows of a strip are a power of 2 apart they would drive each other out: it is copied if many use it.
 template <class Left>
 void product(long rows, long columns, long K, Left left, const float *right, long ldr, const float *start,
              Out out) {
     constexpr int TALL = Left::TALL;
+    constexpr long WIDE = ACROSS * LANES, MANY = 48;
+    alignas(64) float copy[DEPTH * WIDE];
     long parts = (K + DEPTH - 1) / DEPTH;
     for (long part = 0, k = 0; part < parts; part++) {
         long depth = K * (part + 1) / parts - k, c = 0;
-        for (; c + ACROSS * LANES <= columns; c += ACROSS * LANES)
-            strip<TALL, ACROSS>(rows, c, LANES, depth, left, right, ldr, start, out);
+        for (; c + WIDE <= columns; c += WIDE) {
+            bool copied = rows >= MANY && ldr > WIDE;
+            if (copied)
+                for (long i = 0; i < depth; i++) std::copy_n(right + i * ldr + c, WIDE, copy + i * WIDE);
+            strip<TALL, ACROSS>(rows, c, LANES, depth, left, copied ? copy : right + c, copied ? WIDE : ldr,
+                                start, out);
+        }
         if (ACROSS > 2)
             for (; c + 2 * LANES <= columns; c += 2 * LANES)
-                strip<2 * TALL, 2>(rows, c, LANES, depth, left, right, ldr, start, out);
+                strip<2 * TALL, 2>(rows, c, LANES, depth, left, right + c, ldr, start, out);
         for (; c < columns; c += LANES)
-            strip<2 * TALL, 1>(rows, c, std::min(LANES, columns - c), depth, left, right, ldr, start, out);
+            strip<2 * TALL, 1>(rows, c, std::min(LANES, columns - c), depth, left, right + c, ldr, start,
+                               out);
         k += depth;
         left.at += depth * left.column();
         right += depth * ldr;

@@ -9,8 +9,8 @@ import math
 import os
 import time
 from collections.abc import Callable, Generator, Sequence
+from contextlib import closing
 from dataclasses import replace
-from functools import partial
 from pathlib import Path
 
 import numpy as np
@@ -76,8 +76,6 @@ class Trainer:
         self.case_loss = case_loss(config, self.surrogate)
         self.symmetry = Symmetry.of(config.symmetry, cases)
         self.progress = Standing()
-        self.ahead: Generator[Batch] | None = None
-        """The batches of the next epoch."""
 
     def train(self, report: Advance) -> Standing:
         """Run to the last epoch; `model.safetensors` holds the best one by validation, `last` the last."""
@@ -92,26 +90,22 @@ class Trainer:
             _truncate(self.run / "metrics.jsonl", self.progress.metrics_bytes)
             for unfinished in self.run.rglob(".*.safetensors.*.tmp"):  # of a killed run
                 unfinished.unlink()
-        try:
+        with closing(self._reading()) as batches:
             while self.progress.epoch < self.config.epochs:
                 started = time.perf_counter()
-                self._epoch(report)
+                self._epoch(batches, report)
                 self.progress.seconds += time.perf_counter() - started
                 if self.ranks.first:
                     save_checkpoint(checkpoint, *state, self.progress)
-        finally:
-            if self.ahead is not None:
-                self.ahead.close()
         if self.ranks.first:
             save_model(self.run / "last.safetensors", self.surrogate)
         if self.ranks.first and not self.progress.best_epoch:  # no validation, or none that was finite
             save_model(self.run / "model.safetensors", self.surrogate)
         return self.progress
 
-    def _epoch(self, report: Advance) -> None:
+    def _epoch(self, batches: Generator[Batch], report: Advance) -> None:
         epoch, config = self.progress.epoch, self.config
         torch.manual_seed(1_000_003 * config.seed + epoch)
-        batches = self.ahead or self._reading(epoch)
         total, seen, started = 0.0, 0, time.perf_counter()
         self.surrogate.train()
         for step, keys in enumerate(self.batches(epoch), 1):
@@ -124,9 +118,6 @@ class Trainer:
             rate = seen / (time.perf_counter() - started)
             words = f"epoch {epoch + 1} loss {total / seen:.4f}{self._best()}"
             report(epoch * self.steps + step, self.steps * config.epochs, f"{words} {rate:.0f} cases/s")
-        batches.close()
-        # What comes next is read while this epoch is validated and saved.
-        self.ahead = self._reading(epoch + 1) if epoch + 1 < config.epochs else None
         self._close_epoch(
             {"epoch": epoch + 1, "lr": float(self.scheduler.get_last_lr()[0]), "loss": total / seen}
         )
@@ -137,8 +128,11 @@ class Trainer:
         keys = keys[: self.steps * self.config.batch_size]
         return [keys[i :: self.steps] for i in range(self.steps)]
 
-    def _reading(self, epoch: int) -> Generator[Batch]:
-        return prefetch(partial(self.batch, epoch=epoch), self.batches(epoch))
+    def _reading(self) -> Generator[Batch]:
+        """All that is to come: the next epoch is read while this one is validated and saved."""
+        epochs = range(self.progress.epoch, self.config.epochs)
+        to_come = ((epoch, keys) for epoch in epochs for keys in self.batches(epoch))
+        return prefetch(lambda one: self.batch(one[1], epoch=one[0]), to_come)
 
     def batch(self, keys: Sequence[tuple[int, int]], epoch: int | None = None) -> Batch:
         """What this process holds of these (case, index) keys, each moved by a symmetry of the epoch's."""
