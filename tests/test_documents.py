@@ -103,7 +103,7 @@ def test_every_command_in_blocks_and_text_is_understood_to_its_last_option(page:
 def test_every_program_that_a_page_names_is_there_and_knows_the_options(page: Path):
     for line in [*shell_lines(page), *inline(page)]:
         words = line.split()
-        if words[:1] != ["python"] or not words[1].endswith(".py"):
+        if words[:1] != ["python"] or not words[1:2] or not words[1].endswith(".py"):
             continue
         source = (ROOT / words[1]).read_text()
         for option in (word.partition("=")[0] for word in words if word.startswith("--")):

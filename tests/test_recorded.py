@@ -2,7 +2,8 @@
 
 The same training gives the same weights: to the bit on the processor of the recording, else to rounding. That
 is 1e-3 of a weight tensor (or 1e-5), not of each of its numbers: where the loss does not depend on one, such
-as a bias of attention's keys, rounding decides its gradient, and AdamW makes that as large as any other.
+as a bias of attention's keys or before a norm over the batch, rounding decides its gradient, and AdamW makes
+that as large as any other. Biases may differ by a few steps of AdamW.
 """
 
 import json
@@ -46,7 +47,8 @@ def assert_same_weights(ours: dict[str, Tensor], theirs: dict[str, Tensor]) -> N
     else:
         assert ours.keys() == theirs.keys()
         for name, weights in theirs.items():
-            allowed = 1e-3 * weights.double().norm() + 1e-5 * weights.numel() ** 0.5
+            step = 3e-3 if name.endswith("bias") else 1e-5
+            allowed = 1e-3 * weights.double().norm() + step * weights.numel() ** 0.5
             assert (ours[name].double() - weights).norm() <= allowed, name
 
 

@@ -10,6 +10,7 @@ anew only what a commit changes on purpose, and say why there.
 import contextlib
 import json
 import shutil
+from collections.abc import Generator
 from pathlib import Path
 from typing import Any
 
@@ -154,6 +155,8 @@ def record_run(name: str, model: str, data: str, options: dict[str, Any]) -> dic
 
 def record_interrupted() -> None:
     """A run that was stopped after the first of two epochs, and the weights that it ends with."""
+    from lrsa.console import Advance
+    from lrsa.data.batch import Batch
     from lrsa.training.loop import Trainer
 
     run, path = HERE / "runs" / "interrupted", HERE / "data" / "grid.h5"
@@ -164,10 +167,10 @@ def record_interrupted() -> None:
     shutil.rmtree(run)
     epoch = Trainer._epoch
 
-    def stop(self: Trainer, *given: Any) -> None:
+    def stop(self: Trainer, batches: Generator[Batch], report: Advance) -> None:
         if self.progress.epoch == 1:
             raise KeyboardInterrupt
-        epoch(self, *given)
+        epoch(self, batches, report)
 
     Trainer._epoch = stop
     with contextlib.suppress(KeyboardInterrupt):
