@@ -1,6 +1,7 @@
 """The paper's qualitative figure: LRSA beside Transolver on the same case, with one scale for both errors."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 import numpy as np
@@ -11,14 +12,17 @@ from matplotlib.figure import Figure
 
 from lrsa.console import console
 from lrsa.data.store import Dataset
+from lrsa.errors import LrsaError
 from lrsa.evaluation.evaluate import truth
-from lrsa.experiments.cells import Job, trained
+from lrsa.experiments.cells import trained
 from lrsa.experiments.experiment import Experiment, Task
 from lrsa.experiments.page import Page, Plot, Section
 from lrsa.experiments.study import Work
 from lrsa.experiments.table_standard import STANDARD
+from lrsa.files import atomic
 from lrsa.objectives.metrics import relative_l2
 from lrsa.objectives.protocols import protocol
+from lrsa.pointset import PointSet
 from lrsa.problems.catalogue import CATALOGUE
 from lrsa.report.figures import INK, SOFT
 from lrsa.report.pictures import ERROR, FIELD, Picture, draw_pictures, picture_of, placed
@@ -29,6 +33,8 @@ SHOWN = ("navier-stokes", "elasticity", "airfoil", "plasticity")
 MODELS = {"LRSA": "lrsa", "Transolver": "transolver"}
 CASE = 0
 """The first test case, which nobody has chosen."""
+SEED = 1
+"""One of the statistics, so that where the tables are recorded the figure trains nothing for itself alone."""
 
 
 class FigureQualitative(Experiment):
@@ -39,42 +45,30 @@ class FigureQualitative(Experiment):
 
     def tasks(self, work: Work) -> list[Task]:
         return [
-            Task(label, work.study.job(model, problem))
+            Task(label, replace(work.study.job(model, problem), train={"seed": SEED}))
             for problem in SHOWN
             if problem in CATALOGUE and work.study.scale in CATALOGUE[problem].scales
             for label, model in MODELS.items()
         ]
 
     def measure(self, work: Work) -> None:
-        """A record has no weights: runs that are gone are trained again."""
+        """A cell has no weights: runs that are gone are trained again, unless their prediction is kept."""
         for task in self.tasks(work):
-            run = work.runs / task.job.key
-            if not (run / "model.safetensors").exists():
+            if _predicted(work, task) is None:
                 console.print(f"{task.row} on {task.problem}: the run is needed for its pictures")
-                trained(task.job, run, work.threads, work.device)
+                trained(task.job, work.runs / task.job.key, work.threads, work.device)
 
     def page(self, work: Work) -> Page:
         study = work.study
-        shown: dict[str, list[Path]] = {}
+        shown: dict[str, list[Prediction]] = {}
         for task in self.tasks(work):
-            run = work.runs / task.job.key
-            if (run / "model.safetensors").exists() and _there(task.job, run):
-                shown.setdefault(task.problem, []).append(run)
-        whole = {problem: runs for problem, runs in shown.items() if len(runs) == len(MODELS)}
+            if (found := _predicted(work, task)) is not None:
+                shown.setdefault(task.problem, []).append(found)
+        whole = {problem: both for problem, both in shown.items() if len(both) == len(MODELS)}
         missing = [STANDARD[p] for p in SHOWN if p not in whole]
         text = [f"Not trained yet: {', '.join(missing)}."] if missing else []
-        plots = (
-            [
-                Plot(
-                    "",
-                    "truth, predictions and errors",
-                    "The first test case of each set; one scale for both errors.",
-                    draw(whole),
-                )
-            ]
-            if whole
-            else []
-        )
+        caption = f"The first test case of each set, by trainings of seed {SEED}; one scale for both errors."
+        plots = [Plot("", "truth, predictions and errors", caption, draw(whole))] if whole else []
         return Page(
             self.name,
             "Figure: predictions side by side",
@@ -83,18 +77,79 @@ class FigureQualitative(Experiment):
             study.named(self.name),
             f"{study.scale} scale · {study.source} data · recipe: {study.settled}",
             [Section(text=text, plots=plots)],
-            {"runs": {problem: [run.name for run in runs] for problem, runs in whole.items()}},
+            {"errors": {problem: [one.error for one in both] for problem, both in whole.items()}},
         )
 
 
-def _there(job: Job, run: Path) -> bool:
-    """Whether the data of the run is still where it was."""
-    return Path(RunConfig.load(run).data.path).exists()
+@dataclass(frozen=True)
+class Prediction:
+    """One field of the last frame of a test case, as it is and as a model has it."""
+
+    body: PointSet
+    """The points, where they are by then."""
+    truth: np.ndarray
+    """(N,)."""
+    predicted: np.ndarray
+    """(N,)."""
+    error: float
+    """Relative L2 of the whole case."""
+
+    @staticmethod
+    def of(run: Path) -> "Prediction":
+        """The last field of the last frame: of places and displacements, the last displacement."""
+        config = RunConfig.load(run)
+        case = Dataset(Path(config.data.path), "test")[CASE].strided(config.data.stride)
+        u, predicted = truth(protocol(config.schema.protocol), case), load(run).predict(case)
+        last = u[-1] if u.ndim == 3 else u
+        body = placed(case, last)
+        known = None if body.u_mask is None else body.u_mask[:, -1:]
+        body = PointSet(
+            body.x,
+            u_mask=known,
+            cells=body.cells,
+            cell_types=body.cell_types,
+            surface=body.surface,
+            grid=body.grid,
+        )
+        shown = predicted[-1] if predicted.ndim == 3 else predicted
+        return Prediction(body, last[:, -1], shown[:, -1], relative_l2(predicted, u, case.u_mask))
+
+    def save(self, path: Path) -> None:
+        made = {"truth": self.truth, "predicted": self.predicted, "error": np.float64(self.error)}
+        grid = {} if self.body.grid is None else {"grid": np.array(self.body.grid)}
+        with atomic(path) as temporary, temporary.open("wb") as file:
+            np.savez_compressed(file, **made, **grid, **self.body.arrays())  # pyright: ignore[reportArgumentType]
+
+    @staticmethod
+    def read(path: Path) -> "Prediction":
+        try:
+            with np.load(path) as file:
+                arrays = dict(file)
+            made = arrays.pop("truth"), arrays.pop("predicted"), float(arrays.pop("error"))
+            grid = tuple(arrays.pop("grid").tolist()) if "grid" in arrays else None
+            return Prediction(PointSet(**arrays, grid=grid), *made)
+        except (ValueError, KeyError, TypeError, OSError, EOFError) as error:
+            raise LrsaError(f"{path} is damaged: remove it, and it is made again") from error
 
 
-def draw(shown: dict[str, list[Path]]) -> Figure:
+def _predicted(work: Work, task: Task) -> Prediction | None:
+    """Kept beside the cells, as weights and data are not; made now where there is a run and its data."""
+    path = work.cells.parent / "qualitative" / f"{task.job.key}.npz"
+    if path.exists():
+        return Prediction.read(path)
+    run = work.runs / task.job.key
+    if not (run / "model.safetensors").exists() or not Path(RunConfig.load(run).data.path).exists():
+        return None
+    made = Prediction.of(run)
+    made.save(path)
+    return made
+
+
+def draw(shown: Mapping[str, Sequence[Prediction]]) -> Figure:
     """A row for each problem."""
-    rows = [(STANDARD[problem], *_row(runs)) for problem, runs in shown.items()]
+    rows = [
+        (STANDARD[problem], _pictures(both), [one.error for one in both]) for problem, both in shown.items()
+    ]
     images = iter(draw_pictures([picture for _, pictures, _ in rows for picture in pictures]))
     figure = Figure(figsize=(12.4, 2.5 * len(rows)), layout="constrained")
     axes = figure.subplots(len(rows), 5, squeeze=False)
@@ -122,22 +177,14 @@ def _place(ax: Axes, image: np.ndarray, title: str) -> None:
         side.set_visible(False)
 
 
-def _row(runs: Sequence[Path]) -> tuple[list[Picture], list[float]]:
-    """Truth, two predictions, two errors of the last frame; and the relative L2 errors of the case."""
-    config = RunConfig.load(runs[0])
-    case = Dataset(Path(config.data.path), "test")[CASE].strided(config.data.stride)
-    u = truth(protocol(config.schema.protocol), case)
-    predictions = [load(run).predict(case) for run in runs]
-    errors = [relative_l2(p, u, case.u_mask) for p in predictions]
-    last = u[-1] if u.ndim == 3 else u
-    shown = [p[-1] if p.ndim == 3 else p for p in predictions]
-    body = placed(case, last)
-    channel = last.shape[-1] - 1  # of places and displacements, the last displacement
-    first = picture_of(body, last[:, channel], channel)
-    off = [np.abs(p[:, channel] - last[:, channel]) for p in shown]
+def _pictures(both: Sequence[Prediction]) -> list[Picture]:
+    """Truth, two predictions, two errors."""
+    body = both[0].body
+    first = picture_of(body, both[0].truth)
+    off = [np.abs(one.predicted - one.truth) for one in both]
     worst = max(float(e.max()) for e in off) or 1.0
     return [
         first,
-        *(Picture(body, p[:, channel], first.low, first.high, FIELD, first.known) for p in shown),
+        *(Picture(body, one.predicted, first.low, first.high, FIELD, first.known) for one in both),
         *(Picture(body, e, 0.0, worst, ERROR, first.known) for e in off),
-    ], errors
+    ]
