@@ -214,9 +214,13 @@ void linear(long n, long in, long out, const float *x, const float *W, const flo
 void linear_gradient(long n, long in, long out, const float *dy, const float *x, float *dW, float *db) {
     product(out, in, n, Columns<6>{dy, out}, x, in, nullptr, Out{dW, in, true});
     for (long c = 0; c < out; c += LANES) {
+        const float *p = dy + c;
         vec s{};
-        for (long i = 0; i < n; i++) s += load(dy + i * out + c, out - c);
-        store(db + c, load(db + c, out - c) + s, out - c);
+        long left = out - c, i = 0;
+        for (; i + 4 <= n; i += 4, p += 4 * out)  // by fours: a shorter chain, faster and rounded less
+            s += (load(p, left) + load(p + out, left)) + (load(p + 2 * out, left) + load(p + 3 * out, left));
+        for (; i < n; i++, p += out) s += load(p, left);
+        store(db + c, load(db + c, left) + s, left);
     }
 }
 
@@ -558,11 +562,11 @@ void softmax(long m, long M, float *scores) {
                 store(x, e);
                 total += e;
             }
-        float share = 1 / sum(total);
+        float all = sum(total);
         for (long l = 0; l < M; l += LATENTS)
             for (long c = 0; c < std::min(LATENTS, M - l); c += LANES) {
                 float *x = scores + l * BLOCK + r * LATENTS + c;
-                store(x, load(x) * share);
+                store(x, load(x) / all);  // not times 1 / all: of one latent the weight is 1, and no more
             }
     }
 }
