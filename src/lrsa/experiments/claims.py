@@ -1,5 +1,4 @@
-"""Every claim of the abstract and the text: the printed figure, ours, the verdict, the table it comes"
-" from."""
+"""Every claim of the abstract and the text: the printed figure, ours, the verdict, the table behind it."""
 
 from collections import Counter
 from collections.abc import Sequence
@@ -8,13 +7,14 @@ from matplotlib.figure import Figure
 
 from lrsa.experiments.claims_accuracy import ACCURACY
 from lrsa.experiments.claims_design import DESIGN
+from lrsa.experiments.claims_robustness import ROBUSTNESS
 from lrsa.experiments.experiment import Experiment
 from lrsa.experiments.judging import Claim, Finding
 from lrsa.experiments.page import Grid, Page, Plot, Section, Value
 from lrsa.experiments.plots import panels
 from lrsa.experiments.study import Work
 
-CLAIMS: Sequence[Claim] = (*ACCURACY, *DESIGN)
+CLAIMS: Sequence[Claim] = (*ACCURACY, *ROBUSTNESS, *DESIGN)
 KINDS = {"holds": "good", "does not hold": "bad", "not decided": "open"}
 COLOURS = {"holds": "#2b7a4b", "does not hold": "#b3541e", "not decided": "#b9c4ce"}
 
@@ -46,6 +46,8 @@ class Claims(Experiment):
                         "Ours are errors of short trainings on generated data unless the scale is that of"
                         " the paper and the source the official files: a verdict is about the claim at this"
                         " size, not about the printed number.",
+                        "On grids LRSA is judged with local mixing, as its rivals there have convolutions or"
+                        " Fourier modes; what the pointwise block would have is named beside it.",
                         "Two errors of one seed that differ by less than 3 % are taken as equal. What rests"
                         " on a place that was not run is not decided.",
                     ],
