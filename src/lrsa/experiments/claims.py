@@ -96,9 +96,9 @@ def _draw(counts: Counter[str]) -> Figure:
     left = 0
     for verdict, colour in COLOURS.items():
         if counts[verdict]:
-            ax.barh(0, counts[verdict], left=left, color=colour, height=0.7)
             words = f"{counts[verdict]} {verdict}"
-            ax.text(left + counts[verdict] / 2, 0, words, ha="center", va="center", color="white", fontsize=8)
+            ax.barh(0, counts[verdict], left=left, color=colour, height=0.7, label=words)
             left += counts[verdict]
     ax.axis("off")
+    ax.legend(loc="upper center", bbox_to_anchor=(0.5, 0.05), ncols=len(COLOURS), frameon=False)
     return figure
