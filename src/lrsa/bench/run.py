@@ -46,7 +46,7 @@ class Plan:
     device: str = "cpu"
     precisions: Sequence[Precision] = ("fp32",)
     minutes: float = 10.0
-    """LRSA and Transolver always run, other models while the time of the settings so far lasts."""
+    """For the other models, shared by the settings; LRSA and Transolver always run, which comes on top."""
     compiled: bool = False
     """Also LRSA with compiled blocks."""
 
@@ -74,12 +74,11 @@ def run_bench(
     """Measure all that the plan asks for; `keep` gets what there is after every setting."""
     results = Results({}, versions(plan.device))
     keep_memory()
-    start = time.perf_counter()
-    for i, setting in enumerate(plan.settings, start=1):
+    share = 60 * plan.minutes / (len(plan.settings) * len(plan.precisions))
+    for setting in plan.settings:
         results.commands[setting.name] = command
-        deadline = start + 60 * plan.minutes * i / len(plan.settings)
         for precision in plan.precisions:
-            admitted = _admit(plan, setting, precision, deadline, results, say)
+            admitted = _admit(plan, setting, precision, share, results, say)
             for threads in plan.threads:
                 some = [one for one in admitted if threads == plan.threads[0] or one[0].model in TWINS]
                 say(f"{setting.name}, {precision}, --threads {threads}: {len(some)} models take turns")
@@ -113,15 +112,14 @@ def versions(device: str) -> dict[str, str]:
 
 
 def _admit(
-    plan: Plan, setting: Setting, precision: Precision, deadline: float, results: Results, say: Say
+    plan: Plan, setting: Setting, precision: Precision, seconds: float, results: Results, say: Say
 ) -> Admitted:
     """Try every model by itself; those that do not run, or for which there is no time, are listed."""
     admitted: Admitted = []
-    reserved = 0.0
     where = setting.name if len(plan.precisions) == 1 else f"{setting.name}, {precision}"
     for entrant in _in_order(plan, setting, say):
         twin = entrant.model in TWINS
-        left = math.inf if twin else deadline - time.perf_counter() - reserved
+        left = math.inf if twin else seconds
         if left <= 0:
             results.left_out.append((where, entrant.label, UNMEASURED))
             continue
@@ -129,17 +127,19 @@ def _admit(
         start = time.perf_counter()
         tried = probe(entrant, setting, plan.device, precision, plan.threads[0], min(PATIENCE, left))
         # A turn is a training step and a prediction.
-        turns = 1.4 * tried.seconds * (plan.rounds + 1) * (len(plan.threads) if twin else 1)
+        turns = 1.4 * tried.seconds * (plan.rounds + 1)
+        left -= time.perf_counter() - start
         refusal = tried.refusal
-        if not refusal and turns > left - (time.perf_counter() - start):
+        if not refusal and turns > left:
             refusal = (
                 f"a step takes {tried.seconds:.3g} s, for which too little time was left: raise --minutes"
             )
         if refusal:
             results.left_out.append((where, entrant.label, refusal))
-            continue
-        admitted.append((entrant, tried))
-        reserved += turns
+        else:
+            admitted.append((entrant, tried))
+            left -= turns
+        seconds = seconds if twin else left
     return admitted
 
 

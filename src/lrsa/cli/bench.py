@@ -33,7 +33,8 @@ def bench(
         threads: CPU threads, separated by commas; the first for all models, others for LRSA and Transolver.
         device: cpu, cuda, ...
         precision: Of fp32, bf16 and fp16, separated by commas (default: fp32; on a GPU all three).
-        minutes: LRSA and Transolver always run, other models while this lasts.
+        minutes: For the other models, the fastest first, shared by the settings; LRSA and Transolver always
+            run, which comes on top.
         compiled: Also run LRSA with compiled blocks; compiling takes a minute or two per setting.
         out: The folder for the results.
     """
