@@ -69,8 +69,13 @@ def test_a_place_that_was_not_run_leaves_a_claim_open_unless_it_has_failed_alrea
     work = work_in(tmp_path)
     fill(TABLE_STANDARD, work, without({}))
     assert finding(work, BEST).verdict == "not decided"
+    for words in (MEAN, "narrower on Pipe and Darcy"):
+        assert finding(work, words).verdict == "not decided"
+        assert finding(work, words).why.startswith("not measured: LSM on ")
     fill(TABLE_STANDARD, work, without({"darcy": 0.05}))
     assert finding(work, BEST).verdict == "does not hold"
+    fill(TABLE_STANDARD, work, without(dict.fromkeys(STANDARD, 0.03)))
+    assert finding(work, MEAN).verdict == "does not hold"
 
 
 def test_a_small_average_does_not_hold(tmp_path: Path) -> None:
