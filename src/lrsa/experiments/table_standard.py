@@ -108,14 +108,11 @@ def error_over_time(table: Table, work: Work) -> Figure | None:
 
 def _panel(ax: Axes, title: str, group: Group) -> None:
     timed = [(seconds, *pair) for pair in group if (seconds := seconds_of(pair[1], group)) is not None]
-    best = float("inf")
-    for seconds, label, cell in sorted(timed, key=lambda one: one[0]):
+    for seconds, label, cell in timed:
         error = cell.relative_l2 or 0.0
         ax.plot(seconds, error, "*" if label.startswith("LRSA") else "o", color=colour(label), markersize=6)
-        # A name for what no faster model beats, and for LRSA.
-        if error < best or label.startswith("LRSA"):
-            ax.annotate(label, (seconds, error), (4, 3), textcoords="offset points", fontsize=7)
-        best = min(best, error)
+        ax.annotate(label, (seconds, error), (6, -2), textcoords="offset points", fontsize=7)
+    ax.margins(0.12)
     null = min((group[0][1].nulls or {}).values(), default=None)
     if null is not None:
         ax.axhline(null, color=INK, linewidth=0.8, linestyle=":")
