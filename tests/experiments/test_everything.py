@@ -152,6 +152,9 @@ def test_the_same_case_is_drawn_for_both_models(home: Path) -> None:
     picture.unlink()
     assert main([*words, "--recorded"]) == 0  # of what is kept: runs and data may be gone
     assert picture.read_bytes() == drawn
+    kept = min((home / "results/qualitative").iterdir())
+    kept.write_bytes(kept.read_bytes()[:900])
+    assert main([*words, "--recorded"]) == 2
 
 
 @pytest.mark.slow

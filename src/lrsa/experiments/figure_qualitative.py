@@ -3,6 +3,7 @@
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
+from zipfile import BadZipFile
 
 import numpy as np
 from matplotlib.axes import Axes
@@ -123,12 +124,12 @@ class Prediction:
     @staticmethod
     def read(path: Path) -> "Prediction":
         try:
-            with np.load(path) as file:
+            with path.open("rb") as opened, np.load(opened) as file:  # numpy leaves a damaged one open
                 arrays = dict(file)
             made = arrays.pop("truth"), arrays.pop("predicted"), float(arrays.pop("error"))
             grid = tuple(arrays.pop("grid").tolist()) if "grid" in arrays else None
             return Prediction(PointSet(**arrays, grid=grid), *made)
-        except (ValueError, KeyError, TypeError, OSError, EOFError) as error:
+        except (ValueError, KeyError, TypeError, OSError, EOFError, BadZipFile, LrsaError) as error:
             raise LrsaError(f"{path} is damaged: remove it, and it is made again") from error
 
 
