@@ -11,6 +11,7 @@ from torch import Tensor, nn
 from lrsa.context import Context, Edges, Needs, needs_of
 from lrsa.data.prepare import Collator
 from lrsa.errors import LrsaError
+from lrsa.models.block import LocalFFN
 from lrsa.models.create import create_model
 from lrsa.models.mixers.eigenbasis import EigenbasisMix
 from lrsa.models.operator import LRSA, Backbone
@@ -98,8 +99,7 @@ def test_an_operator_needs_what_any_of_its_blocks_does() -> None:
         lambda: EigenbasisMix(8, next(modes)),
         width=8,
         depth=3,
-        ffn_hidden=8,
-        local="conv",
+        ffn=lambda: LocalFFN(8, 8),
         time=True,
     )
     assert model.needs == Needs(grid=True, time=True, eigenfunctions=12)

@@ -11,6 +11,7 @@ from torch import Tensor, nn
 from lrsa.context import Context, Needs, needs_of
 from lrsa.errors import LrsaError
 from lrsa.geometry.eigenbasis import box_eigenfunctions
+from lrsa.models.attention import FFN
 from lrsa.models.baselines import f_fno, fno, lsm, norm
 from lrsa.models.baselines.f_fno import FFNO, FFNOLinear
 from lrsa.models.baselines.fno import FNO, index_grid, reference_distances
@@ -145,7 +146,7 @@ def test_the_backbone_takes_every_mixer() -> None:
         lambda: FactorisedFourierMix(16, (4, 4)),
         lambda: EigenbasisMix(16, 20),
     ):
-        model = Backbone(2, 1, 1, mixer, width=16, depth=2, ffn_hidden=16)
+        model = Backbone(2, 1, 1, mixer, width=16, depth=2, ffn=lambda: FFN(16, 16))
         assert model.needs == mixer().needs
         x, f, context = sample()
         model(x, f, context).square().mean().backward()

@@ -26,6 +26,7 @@ SIZES: dict[str, Any] = {"width": 16, "depth": 2, "heads": 2, "rank": 4}
 OPTIONS: dict[str, dict[str, Any]] = {
     "f-fno": {"modes": (4, 4)},
     "f-fno-linear": {"modes": (4, 4)},
+    "lrsa-fourier": {"modes": 3},
     "fno": {"width": 8, "modes": 3},
     "lsm": {"width": 4, "tokens": 2, "bases": 3, "norm": "instance"},
     "norm": {"modes": 6},

@@ -4,11 +4,13 @@ import math
 from collections.abc import Callable
 from typing import Literal, get_args
 
+import torch
 from torch import Tensor, nn
 
 from lrsa.context import Context, Needs
 from lrsa.errors import LrsaError
 from lrsa.models.attention import FFN
+from lrsa.models.mixers.fourier import SpectralFilter
 from lrsa.models.template import GlobalMix, LowRankMix, Partial
 
 Local = Literal["pointwise", "depthwise", "conv"]
@@ -57,19 +59,29 @@ class Block(nn.Module):
         return self.mix
 
 
-def point_ffn(width: int, hidden: int, local: Local) -> nn.Module:
+def point_ffn(width: int, hidden: int, local: Local, periodic: bool = False) -> nn.Module:
     """The point FFN of a block."""
     if local not in get_args(Local):
         raise LrsaError(f'no point FFN "{local}". There are: {", ".join(get_args(Local))}')
-    return FFN(width, hidden) if local == "pointwise" else LocalFFN(width, hidden, dense=local == "conv")
+    if local == "pointwise":
+        return FFN(width, hidden)
+    return LocalFFN(width, hidden, dense=local == "conv", periodic=periodic)
 
 
 class LocalFFN(nn.Module):
-    """3x3 convolution on the index grid, LayerNorm, then the FFN. Depthwise, or dense over channels."""
+    """3x3 convolution on the index grid, LayerNorm, then the FFN.
 
-    def __init__(self, width: int, hidden: int, dense: bool) -> None:
+    Args:
+        width: Channels d.
+        hidden: Hidden width of the FFN.
+        dense: Mix channels in the convolution (default: depthwise).
+        periodic: Beyond the edge of the grid lies its other side (default: zeros).
+    """
+
+    def __init__(self, width: int, hidden: int, dense: bool = False, periodic: bool = False) -> None:
         super().__init__()
-        self.conv = nn.Conv2d(width, width, 3, padding=1, groups=1 if dense else width)
+        self.periodic = periodic
+        self.conv = nn.Conv2d(width, width, 3, padding=0 if periodic else 1, groups=1 if dense else width)
         self.norm = nn.LayerNorm(width)
         self.ffn = FFN(width, hidden)
 
@@ -80,5 +92,30 @@ class LocalFFN(nn.Module):
             raise LrsaError(
                 f"a local FFN takes a full grid of two axes, not {grid}. Train with local=pointwise"
             )
-        image = h.unflatten(1, grid).permute(0, 3, 1, 2)  # (B, d, H, W): a view, channels last in memory
-        return self.ffn(self.norm(self.conv(image).flatten(2).transpose(1, 2)))
+        return self.ffn(self.norm(self.filtered(h.unflatten(1, grid)).flatten(1, 2)))
+
+    def filtered(self, image: Tensor) -> Tensor:
+        """(B, H, W, d) -> (B, H, W, d), each point from its neighbours."""
+        if self.periodic:  # padding of torch's own would leave the channels first in memory, which is slow
+            for axis in (1, 2):
+                first, last = image.narrow(axis, 0, 1), image.narrow(axis, image.shape[axis] - 1, 1)
+                image = torch.cat([last, image, first], dim=axis)
+        return self.conv(image.permute(0, 3, 1, 2)).permute(0, 2, 3, 1)
+
+
+class FourierFFN(LocalFFN):
+    """The same with a filter as large as the grid beside the 3x3 one: w_k · (F h)_k, channel by channel.
+
+    Args:
+        width: Channels d.
+        hidden: Hidden width of the FFN.
+        modes: Frequencies kept on each side of zero, per axis.
+        periodic: Beyond the edge of the grid lies its other side (default: zeros), for the 3x3 filter.
+    """
+
+    def __init__(self, width: int, hidden: int, modes: int, periodic: bool = False) -> None:
+        super().__init__(width, hidden, periodic=periodic)
+        self.far = SpectralFilter(width, modes)
+
+    def filtered(self, image: Tensor) -> Tensor:
+        return super().filtered(image) + self.far(image)

@@ -147,8 +147,7 @@ class Backbone(NeuralOperator):
         mixer: Makes the mixing layer of one block.
         width: Channels d.
         depth: Blocks L.
-        ffn_hidden: Hidden width of the point FFN.
-        local: The kind of point FFN.
+        ffn: Makes the point FFN of one block.
         frequencies: Frequencies of the positional encoding; 0 is the raw coordinate.
         time: Whether the operator is conditioned on `Context.time`.
     """
@@ -162,8 +161,7 @@ class Backbone(NeuralOperator):
         *,
         width: int,
         depth: int,
-        ffn_hidden: int,
-        local: Local = "pointwise",
+        ffn: Callable[[], nn.Module],
         frequencies: int = 0,
         time: bool = False,
     ) -> None:
@@ -175,7 +173,7 @@ class Backbone(NeuralOperator):
             position=position,
             lift_ffn=FFN(position.features + in_features, 2 * width, width),
             time=TimeEncoding(width) if time else None,
-            blocks=[Block(width, mixer(), point_ffn(width, ffn_hidden, local)) for _ in range(depth)],
+            blocks=[Block(width, mixer(), ffn()) for _ in range(depth)],
             norm=nn.LayerNorm(width),
             head=nn.Linear(width, out_features),
         )
@@ -202,6 +200,7 @@ class LRSA(Backbone):
         latent_ffn_hidden: Hidden width of the latent FFNs (default: that of the point FFN).
         local: The point FFN: pointwise (the paper), or with a 3x3 convolution in front of it, depthwise or
             full (conv); these need a structured grid.
+        periodic: The grid closes on itself, for the convolution.
         frequencies: Frequencies of the positional encoding; 0 is the raw coordinate.
         latent_attention: False leaves the latents an FFN only (the paper's ablation).
         symmetric: True ties where points read to where they write (the paper's ablation).
@@ -221,6 +220,7 @@ class LRSA(Backbone):
         ffn_hidden: int | None = None,
         latent_ffn_hidden: int | None = None,
         local: Local = "pointwise",
+        periodic: bool = False,
         frequencies: int = 0,
         latent_attention: bool = True,
         symmetric: bool = False,
@@ -241,8 +241,7 @@ class LRSA(Backbone):
             mixer,
             width=width,
             depth=depth,
-            ffn_hidden=hidden,
-            local=local,
+            ffn=lambda: point_ffn(width, hidden, local, periodic),
             frequencies=frequencies,
             time=time,
         )

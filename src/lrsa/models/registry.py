@@ -81,6 +81,9 @@ _MODELS: dict[str, Entry] = {
     "lrsa": Entry(
         "lrsa.models.operator:LRSA", "lrsa.models.presets:PRESETS", "this paper, 2026", _EITHER, "lrsa"
     ),
+    "lrsa-fourier": Entry(
+        "lrsa.models.fourier_operator:LRSAFourier", {}, "LRSA with Fourier filters", _INDEX_GRID, "lrsa"
+    ),
     "transolver": _baseline("transolver", "Transolver", "Wu et al. 2024", _EITHER),
     "transolver-plus": _baseline("transolver_plus", "TransolverPlus", "Luo et al. 2025"),
     "linear-no": _baseline("linear_no", "LinearNO", "Hu et al. 2025", _EITHER),

@@ -164,6 +164,7 @@ def candidates_for(data: Dataset) -> list[Candidate]:
         Candidate("transolver in our backbone", "backbone-transolver"),
     ]
     if grid:
+        made.append(Candidate("with Fourier filters", "lrsa-fourier"))
         made.append(Candidate("fno in our backbone", "backbone-fno"))
     else:
         made.append(Candidate("linear-no in our backbone", "backbone-linear-no"))

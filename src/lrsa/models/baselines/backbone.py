@@ -7,7 +7,7 @@ import inspect
 import math
 from collections.abc import Callable
 
-from lrsa.models.block import Local
+from lrsa.models.block import Local, point_ffn
 from lrsa.models.mixers.eigenbasis import EigenbasisMix
 from lrsa.models.mixers.eigenbasis_gated import GatedEigenbasis
 from lrsa.models.mixers.factformer import FactorisedAttention
@@ -33,6 +33,7 @@ class MixerInBackbone(Backbone):
     rank: Latents, slices or eigenfunctions M of the mixer; Fourier mixers keep √M modes per axis.
     ffn_hidden: Hidden width of the point FFN (default: the width).
     local: The point FFN: pointwise, or with a 3x3 convolution in front of it (depthwise, conv).
+    periodic: The grid closes on itself, for the convolution.
     frequencies: Frequencies of the positional encoding; 0 is the raw coordinate.
     time: Condition on the time of the sample.
     """
@@ -51,6 +52,7 @@ class MixerInBackbone(Backbone):
         rank: int = 64,
         ffn_hidden: int | None = None,
         local: Local = "pointwise",
+        periodic: bool = False,
         frequencies: int = 0,
         time: bool = False,
     ) -> None:
@@ -61,8 +63,7 @@ class MixerInBackbone(Backbone):
             lambda: self.mixer(width, heads, rank),
             width=width,
             depth=depth,
-            ffn_hidden=ffn_hidden or width,
-            local=local,
+            ffn=lambda: point_ffn(width, ffn_hidden or width, local, periodic),
             frequencies=frequencies,
             time=time,
         )

@@ -3,6 +3,7 @@
 Our own reading of the paper; there is no reference file to compare with.
 """
 
+from lrsa.models.attention import FFN
 from lrsa.models.mixers.factformer import FactorisedAttention
 from lrsa.models.operator import Backbone
 
@@ -48,7 +49,7 @@ class FactFormer(Backbone):
             lambda: FactorisedAttention(width, heads, axes, kernel_multiplier),
             width=width,
             depth=depth,
-            ffn_hidden=ffn_hidden or 2 * width,
+            ffn=lambda: FFN(width, ffn_hidden or 2 * width),
             time=time,
         )
 

@@ -10,6 +10,9 @@ from lrsa.context import Context, Needs
 from lrsa.errors import LrsaError
 from lrsa.models.template import GlobalMix
 
+FILTER = 0.1
+"""The deviation of the factors of a new filter: weak beside what it is added to."""
+
 
 class FourierMix(GlobalMix):
     """Δh = F⁻¹ (W_k · (F h)_k), with |k| below `modes` along each of the two axes of the grid.
@@ -42,7 +45,7 @@ class SpectralConvolution(nn.Module):
         super().__init__()
         self.modes = modes
         # Rows are the frequencies 0 .. m-1, -m .. -1 of the first axis; columns 0 .. m-1 of the second.
-        self.weight = nn.Parameter(torch.rand(2 * modes, modes, width, width, 2) / width**2)
+        self.weight = nn.Parameter(self.initial(2 * modes, modes, width))
 
     def forward(self, h: Tensor) -> Tensor:
         rows, columns = h.shape[1:3]
@@ -53,10 +56,28 @@ class SpectralConvolution(nn.Module):
         kept = torch.cat([coefficients[:, :upper], coefficients[:, rows - lower :]], dim=1)
         weight = torch.cat([self.weight[:upper], self.weight[2 * self.modes - lower :]])
         weight = torch.view_as_complex(weight[:, : kept.shape[2]].to(values.dtype).contiguous())
-        mixed = torch.einsum("brkc,rkco->brko", kept, weight)
+        mixed = self.multiply(kept, weight)
         gap = mixed.new_zeros(h.shape[0], rows - upper - lower, *mixed.shape[2:])
         spectrum = torch.cat([mixed[:, :upper], gap, mixed[:, upper:]], dim=1)
         return torch.fft.irfft(torch.fft.ifft(spectrum, dim=1), n=columns, dim=2).to(h.dtype)
+
+    def initial(self, rows: int, columns: int, width: int) -> Tensor:
+        """Real and imaginary part of a matrix for each frequency."""
+        return torch.rand(rows, columns, width, width, 2) / width**2
+
+    def multiply(self, kept: Tensor, weight: Tensor) -> Tensor:
+        """W_k · (F h)_k: coefficients (B, r, k, d) by a matrix (d, d) for each."""
+        return torch.einsum("brkc,rkco->brko", kept, weight)
+
+
+class SpectralFilter(SpectralConvolution):
+    """The same with a number for each frequency and channel instead of a matrix: channels do not mix."""
+
+    def initial(self, rows: int, columns: int, width: int) -> Tensor:
+        return FILTER * torch.randn(rows, columns, width, 2)
+
+    def multiply(self, kept: Tensor, weight: Tensor) -> Tensor:
+        return kept * weight
 
 
 def full_grid(context: Context, who: str) -> tuple[int, int]:
