@@ -14,8 +14,9 @@ from lrsa.evaluation.evaluate import evaluate
 from lrsa.report.report import write_report
 from lrsa.surrogate.calibration import Calibration, calibrate
 from lrsa.training.config import RunConfig, TrainConfig
+from lrsa.training.examples import thinned
 from lrsa.training.fit import prepare, train_run, trainer_of
-from lrsa.training.loop import Trainer, thinned
+from lrsa.training.loop import Trainer
 from lrsa.training.survey import split_cases
 
 pytest_plugins = ["small_runs"]

@@ -397,6 +397,15 @@ def test_single_frames_are_for_data_that_is_predicted_frame_by_frame(data: Path)
     assert not Path("run").exists()
 
 
+def test_noise_is_for_single_frames() -> None:
+    data = write(
+        Path("frames.h5"), [frames(case, 12) for case in grid_cases(4, side=4)], protocol="autoregressive"
+    )
+    with pytest.raises(LrsaError, match=r"add --train\.windows"):
+        quick(data, "run", noise=0.1)
+    assert not Path("run").exists()
+
+
 def test_training_by_chunks_of_points_is_the_same_training() -> None:
     data = write(Path("ragged.h5"), ragged_cases(6), ragged_cases(2, seed=1))
     losses = []

@@ -57,6 +57,10 @@ def trainer_of(
 def protocol_of(surrogate: Surrogate, config: RunConfig) -> Protocol:
     """How it is trained: as it predicts, but where a step takes single frames."""
     if not config.train.windows:
+        if config.train.noise:
+            raise LrsaError(
+                "--train.noise is for steps of single frames: add --train.windows, or leave it out"
+            )
         return surrogate.protocol
     if config.schema.protocol != "autoregressive":
         what = f"{config.schema.name} is {config.schema.protocol}"

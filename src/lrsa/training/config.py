@@ -97,6 +97,9 @@ class TrainConfig:
     """A step takes single frames of batch_size cases instead of all their frames (autoregressive data)."""
     change: bool = False
     """Learn the change from frame to frame instead of the next frame (autoregressive data)."""
+    noise: float = 0.0
+    """Noise on the frames that are inputs, as a share of their deviation: rolled out, a model then damps its
+    own errors (autoregressive data, with windows)."""
     symmetry: str = ""
     """Exact symmetries, such as square or mirror-y: each epoch moves each case by one of them, at random."""
     seed: int = 0
@@ -139,7 +142,12 @@ _RANGES: tuple[tuple[tuple[str, ...], type | tuple[type, ...], Callable[[Any], b
     (("minutes",), (int, float, type(None)), lambda v: v is None or 0 < v < math.inf, "a positive number"),
     (("seed",), int, lambda v: v >= 0, "a whole number, at least 0"),
     (("max_lr", "muon_lr", "clip"), (int, float), lambda v: 0 < v < math.inf, "a positive number"),
-    (("weight_decay", "gradient_weight"), (int, float), lambda v: 0 <= v < math.inf, "a number, at least 0"),
+    (
+        ("weight_decay", "gradient_weight", "noise"),
+        (int, float),
+        lambda v: 0 <= v < math.inf,
+        "a number, at least 0",
+    ),
     (("validation", "warmup"), (int, float), lambda v: 0 <= v < 1, "a number from 0 to below 1"),
 )
 

@@ -32,9 +32,10 @@ from lrsa.training.assemble import check_shared, protocol_of, surrogate_of, trai
 from lrsa.training.checkpoint import Standing
 from lrsa.training.config import RunConfig, TrainConfig, check_new, option_names, versions
 from lrsa.training.configure import configured
+from lrsa.training.examples import thinned
 from lrsa.training.finish import HELD_OUT, check_ensemble, conclude, train_members
 from lrsa.training.fitted import fit_at_once
-from lrsa.training.loop import case_loss, thinned
+from lrsa.training.loop import case_loss
 from lrsa.training.path import check_path, on_a_path
 from lrsa.training.recipes import Recipe
 from lrsa.training.sizing import sized, timed_run, untyped

@@ -30,11 +30,12 @@ from lrsa.surrogate.precision import autocast
 from lrsa.surrogate.surrogate import Surrogate
 from lrsa.training.checkpoint import STATE, Standing, load_checkpoint, save_checkpoint, save_model
 from lrsa.training.config import TrainConfig
+from lrsa.training.examples import noisy, thinned
 from lrsa.training.optimisers import make_optimiser
 
 Collate = Callable[[Sequence[PointSet]], Batch]
-DRAWS, CHOICE = 7, 11
-"""Set the random numbers that choose symmetries and points apart from those that order the cases."""
+DRAWS = 7
+"""Sets the random numbers that choose symmetries apart from those that order the cases."""
 
 
 class Trainer:
@@ -153,9 +154,10 @@ class Trainer:
 
     def _example(self, epoch: int, i: int, k: int) -> PointSet:
         example = self.protocol.example(self.cases[i], k)
-        rng = np.random.default_rng([DRAWS, self.config.seed, epoch, i, k])
+        key = [epoch, i, k]
+        rng = np.random.default_rng([DRAWS, self.config.seed, *key])
         moved = self.symmetry.draw(example, rng)(example)
-        return thinned(moved, self.config, [epoch, i, k])
+        return thinned(noisy(moved, self.protocol.history, self.config, key), self.config, key)
 
     def step(self, batch: Batch) -> float:
         """One step of the optimiser; the loss before it."""
@@ -212,22 +214,6 @@ class Trainer:
 
     def _best(self) -> str:
         return f" validation {self.progress.best:.4f}" if self.progress.best_epoch else ""
-
-
-def thinned(example: PointSet, config: TrainConfig, key: Sequence[int]) -> PointSet:
-    """So many of its points as a run takes, in their order; which ones, the seed and the key decide.
-
-    Where inputs and fields are at different points, those that only give an input all stay.
-    """
-    gives = np.zeros(len(example), bool)
-    if example.f_mask is not None and example.u_mask is not None:
-        gives = ~example.u_mask.any(axis=-1)
-    asked = np.flatnonzero(~gives)
-    if config.points is None or config.points >= len(asked):
-        return example
-    rng = np.random.default_rng([CHOICE, config.seed, *key])
-    chosen = asked[rng.choice(len(asked), config.points, replace=False)]
-    return example.subset(np.sort(np.concatenate([chosen, np.flatnonzero(gives)])))
 
 
 def _rising(warmup: float, total: int) -> float:
