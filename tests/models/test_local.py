@@ -5,6 +5,7 @@ import torch
 from torch import Tensor, nn
 
 from lrsa.context import Context
+from lrsa.errors import LrsaError
 from lrsa.models.block import FourierFFN, LocalFFN
 from lrsa.models.fourier_operator import LRSAFourier
 from lrsa.models.mixers.fourier import SpectralConvolution, SpectralFilter
@@ -74,3 +75,16 @@ def test_lrsa_on_a_torus_depends_on_place_through_the_coordinates_alone() -> Non
         given = f.double()
         shifted = model(x.double(), moved(given, 3, 4), context)
         torch.testing.assert_close(shifted, moved(model(x.double(), given, context), 3, 4))
+
+
+def test_without_a_grid_each_model_names_the_one_that_needs_none() -> None:
+    x, f = torch.rand(1, 54, 2), torch.rand(1, 54, 1)
+    sizes = {"width": 8, "depth": 1, "heads": 2, "rank": 4}
+    for model, cure in (
+        (LRSA(2, 1, 1, **sizes, local="depthwise"), "local=pointwise"),
+        (LRSAFourier(2, 1, 1, **sizes), "lrsa instead of lrsa-fourier"),
+    ):
+        with pytest.raises(LrsaError, match=f"takes a full grid of two axes.*{cure}"):
+            model(x, f, Context(grid=(3, 3)))
+        with pytest.raises(LrsaError, match=f"cannot encode.*{cure}"):
+            model.encode(x, f)

@@ -1,8 +1,9 @@
-"""What the paper does not have: equal time, quadrature weights, local mixing, our recipe."""
+"""What the paper does not have: equal time, quadrature weights, filters on grids, our recipe."""
 
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from itertools import pairwise
 
 from matplotlib.figure import Figure
 
@@ -76,7 +77,8 @@ WEIGHTS = Table(
     ],
     _weighted,
 )
-MIXING = Table("local", "Local mixing", "", lambda work: [POINTWISE, LOCAL], _grids)
+FOURIER = Row("LRSA, Fourier filters", "lrsa-fourier", on=GRIDS)
+MIXING = Table("local", "Filters on grids", "", lambda work: [POINTWISE, LOCAL, FOURIER], _grids)
 RECIPES = Table("recipes", "Our recipe and the paper's", "", _recipes, _every)
 ABOUT = {
     "equal-time": "A model whose step is cheap may make more of them. Every rival gets as many epochs as"
@@ -84,8 +86,9 @@ ABOUT = {
     "weights": "Every point counts with the measure of the domain that it stands for, inside the"
     " compression. Training and test meshes are of one kind here; on meshes refined otherwise than those of"
     " the training the difference is larger (quadrature-weights.md beside this folder).",
-    "local": "A depthwise 3 x 3 convolution in every block, on grids; the operator then holds for its"
-    " resolution.",
+    "local": "Each channel filtered by itself in every block, on grids: by a 3 x 3 convolution, and by one as"
+    " large as the grid, in Fourier space, beside it (the model lrsa-fourier). With the former the operator"
+    " holds for its resolution.",
     "recipes": "AdamW under OneCycle as printed, beside Muon on the hidden matrices; all else is equal.",
 }
 
@@ -94,7 +97,7 @@ class Beyond(Experiment):
     """Four small tables, made of cells that other tables have for the most part."""
 
     name = "beyond"
-    about = "what the paper does not have: equal time, quadrature weights, local mixing, our recipe"
+    about = "what the paper does not have: equal time, quadrature weights, filters on grids, our recipe"
     tables: Sequence[Table] = (RECIPES, MIXING, WEIGHTS, EQUAL_TIME)
 
     def tasks(self, work: Work) -> list[Task]:
@@ -111,7 +114,7 @@ class Beyond(Experiment):
         return Page(
             self.name,
             "Beyond the paper",
-            "What the paper does not ask: is it the block or the recipe, does a little local mixing help,"
+            "What the paper does not ask: is it the block or the recipe, do filters on grids help,"
             " do points count by their measure, and who is ahead at equal training time.",
             study.command(self.name),
             study.named(self.name),
@@ -130,7 +133,7 @@ def _pairs(table: Table, work: Work) -> list[tuple[Row, Row]]:
             (rows[1], rows[0]) if ours else (rows[0], rows[1]),
             (rows[3], rows[2]) if ours else (rows[2], rows[3]),
         ]
-    return [(rows[0], rows[1])] if table in (MIXING, WEIGHTS) else []
+    return list(pairwise(rows)) if table in (MIXING, WEIGHTS) else []
 
 
 def _gains(table: Table, work: Work) -> list[str]:

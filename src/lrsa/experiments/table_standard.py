@@ -87,7 +87,10 @@ def _more(table: Table, work: Work) -> list[Section]:
     known = [row for row in others(work) if any(table.cells(work, row, c) for c in table.columns(work.study))]
     if not known:
         return [recipes]
-    text = "Models that are not in the paper's table; backbone-X is our backbone with that mixer."
+    text = (
+        "Models that are not in the paper's table; backbone-X is our backbone with that mixer, lrsa-fourier"
+        " is LRSA with filters in Fourier space beside the 3 x 3 one."
+    )
     return [recipes, Section("Other models", [text], [_only(table, known, work)])]
 
 

@@ -2,7 +2,7 @@
 
 import math
 from collections.abc import Callable
-from typing import Literal, get_args
+from typing import ClassVar, Literal, get_args
 
 import torch
 from torch import Tensor, nn
@@ -78,6 +78,9 @@ class LocalFFN(nn.Module):
         periodic: Beyond the edge of the grid lies its other side (default: zeros).
     """
 
+    instead: ClassVar[str] = "Train with local=pointwise"
+    """What to do where there is no such grid."""
+
     def __init__(self, width: int, hidden: int, dense: bool = False, periodic: bool = False) -> None:
         super().__init__()
         self.periodic = periodic
@@ -89,9 +92,7 @@ class LocalFFN(nn.Module):
         """(B, N, d) -> (B, N, d), N the points of a grid of two axes."""
         grid = context.need("grid", "a local FFN")
         if context.mask is not None or len(grid) != 2 or math.prod(grid) != h.shape[1]:
-            raise LrsaError(
-                f"a local FFN takes a full grid of two axes, not {grid}. Train with local=pointwise"
-            )
+            raise LrsaError(f"a local FFN takes a full grid of two axes, not {grid}. {self.instead}")
         return self.ffn(self.norm(self.filtered(h.unflatten(1, grid)).flatten(1, 2)))
 
     def filtered(self, image: Tensor) -> Tensor:
@@ -112,6 +113,8 @@ class FourierFFN(LocalFFN):
         modes: Frequencies kept on each side of zero, per axis.
         periodic: Beyond the edge of the grid lies its other side (default: zeros), for the 3x3 filter.
     """
+
+    instead: ClassVar[str] = "Train lrsa instead of lrsa-fourier"
 
     def __init__(self, width: int, hidden: int, modes: int, periodic: bool = False) -> None:
         super().__init__(width, hidden, periodic=periodic)

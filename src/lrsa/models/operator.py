@@ -124,9 +124,7 @@ class NeuralOperator(nn.Module):
                     f"cannot {wish}: {type(block.mix).__name__} needs all points of its grid at once"
                 )
             if isinstance(block.ffn, LocalFFN):
-                raise LrsaError(
-                    f"cannot {wish}: the 3x3 convolution needs its grid. Train with local=pointwise"
-                )
+                raise LrsaError(f"cannot {wish}: the 3x3 convolution needs its grid. {block.ffn.instead}")
 
     def each_block(self) -> list[Block]:
         """The blocks, in order."""

@@ -39,7 +39,7 @@ PROBLEM = Problem(
     protocol="autoregressive",
     scales={
         "demo": Scale(
-            about="200 cases of 32 x 32 points, solved on 128²; width 64, depth 4, rank 32, depthwise, periodic",
+            about="200 cases of 32 x 32 points, solved on 128²; width 64, depth 4, rank 32, 3x3 on a torus",
             samples=200,
             test=20,
             fidelity="fast",
