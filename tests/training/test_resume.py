@@ -8,10 +8,22 @@ import sys
 import time
 from collections.abc import Callable, Sequence
 from pathlib import Path
+from typing import Any
 
 import pytest
 from safetensors import safe_open
-from small import OPTIONS, WORDS, assert_bit_equal, files, grid_cases, quick, weights, write
+from small import (
+    OPTIONS,
+    WORDS,
+    assert_bit_equal,
+    differ,
+    files,
+    frames,
+    grid_cases,
+    quick,
+    weights,
+    write,
+)
 
 from lrsa.cli.program import main
 from lrsa.errors import LrsaError
@@ -164,10 +176,8 @@ def test_interruptions_inside_the_process_change_nothing_either(
             assert_as_if_nothing_had_happened(run, Path("whole"))
 
 
-def test_half_precision_resumes_exactly(data: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The state of the loss scale is part of it."""
-    settings = {"epochs": 4, "precision": "fp16"}
-    quick(data, "whole", **settings)
+def stopped_twice(data: Path, settings: dict[str, Any], monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A run that was interrupted after each of its first two epochs, to its end."""
     run = prepare(str(data), "lrsa", out=Path("run"), options=OPTIONS, train=settings)
     real = checkpoint.write_tensors
 
@@ -182,7 +192,24 @@ def test_half_precision_resumes_exactly(data: Path, monkeypatch: pytest.MonkeyPa
             with pytest.raises(KeyboardInterrupt):
                 train_run(run)
     train_run(run)
-    assert_as_if_nothing_had_happened(run, Path("whole"))
+    return run
+
+
+def test_half_precision_resumes_exactly(data: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The state of the loss scale is part of it."""
+    settings = {"epochs": 4, "precision": "fp16"}
+    quick(data, "whole", **settings)
+    assert_as_if_nothing_had_happened(stopped_twice(data, settings, monkeypatch), Path("whole"))
+
+
+def test_noise_on_input_frames_resumes_exactly(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    cases = [frames(case, 12) for case in grid_cases(4)]
+    data = write(home / "frames.h5", cases, cases[:1], protocol="autoregressive")
+    settings = {"epochs": 4, "windows": True, "noise": 0.1}
+    quick(data, "whole", **settings)
+    quick(data, "noiseless", **{**settings, "noise": 0.0})
+    assert differ(weights(Path("whole")), weights(Path("noiseless")))
+    assert_as_if_nothing_had_happened(stopped_twice(data, settings, monkeypatch), Path("whole"))
 
 
 def test_control_c_says_one_line_and_the_run_goes_on(long: Path, uninterrupted: Path, home: Path) -> None:
