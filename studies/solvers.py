@@ -37,6 +37,7 @@ from lrsa.problems.heat_transfer.gear import gear
 from lrsa.problems.heat_transfer.solver import Conduction, HeatTransfer
 from lrsa.problems.irregular_darcy.solver import IrregularDarcy
 from lrsa.problems.navier_stokes.solver import NavierStokes
+from lrsa.problems.obstacle_flow.solver import ObstacleFlow
 from lrsa.problems.pipe.solver import Pipe
 from lrsa.training.config import versions
 
@@ -204,6 +205,13 @@ def composite(seed: int) -> str:
     return relative(coarse, fine)
 
 
+def obstacle_flow(seed: int) -> str:
+    """The three fidelities, each to cells of a quarter of the default's size: 64², 128², 256² to 512²."""
+    ellipses = ObstacleFlow().draw(np.random.default_rng(seed))
+    *coarse, fine = (fields(ObstacleFlow(n, n // 32).solve(ellipses)) for n in (64, 128, 256, 512))
+    return " / ".join(relative(u, fine) for u in coarse)
+
+
 REFINED: dict[str, tuple[str, range, Difference]] = {
     "darcy": ("3 x 3 cells for each", range(3), darcy),
     "navier-stokes": ("512², t = 10 / 15 / 20", range(1), navier_stokes),
@@ -213,6 +221,7 @@ REFINED: dict[str, tuple[str, range, Difference]] = {
     "heat-transfer": ("half the elements' size and steps", range(3), heat_transfer),
     "irregular-darcy": ("half the elements' size", range(3), irregular_darcy),
     "composite": ("two thirds of the elements' size", range(3), composite),
+    "obstacle-flow": ("512², of 64² / 128² / 256²", range(8), obstacle_flow),
 }
 HEAD = """\
 # The solvers

@@ -13,6 +13,7 @@ from lrsa.problems.catalogue import get
 from lrsa.problems.darcy.solver import Darcy, solve_darcy
 from lrsa.problems.elasticity.solver import Elasticity
 from lrsa.problems.navier_stokes.solver import NavierStokes
+from lrsa.problems.obstacle_flow.solver import ObstacleFlow
 from lrsa.problems.pipe.solver import Pipe
 from lrsa.problems.plasticity.die import random_heights
 from lrsa.problems.plasticity.solver import Plasticity
@@ -154,3 +155,16 @@ def test_the_mirror_commutes_with_plasticity() -> None:
     assert_commutes(
         "plasticity", lambda h: solver.case(h, solver.forge(h), 0), heights, heights[::-1].copy(), 1e-5
     )
+
+
+def test_the_mirror_commutes_with_obstacle_flow() -> None:
+    """The velocity across the channel changes its sign; the mask and the distance move with the obstacles."""
+    solver = ObstacleFlow(resolution=64, stride=2)
+    ellipses = solver.draw(RNG(0))
+    below = ellipses * [1, -1, 1, 1, -1] + [0, 1, 0, 0, 0]
+    case, answer = solver.solve(ellipses), solver.solve(below)
+    moved = mirrored("obstacle-flow", case)
+    assert moved.x is case.x
+    assert relative(moved.f, answer.f) < 1e-6
+    assert relative(moved.u, answer.u) < 1e-6
+    assert relative(case.u, answer.u) > 0.1

@@ -29,6 +29,10 @@ OPTIONS: Mapping[str, Mapping[str, Any]] = {
     "depth 6, width 48": {"depth": 6, "width": 48, "ffn_hidden": 96},
     "depth 3, width 80": {"depth": 3, "width": 80, "ffn_hidden": 160},
 }
+JUDGES = {name: STANDARD[name] for name in ("elasticity", "darcy", "navier-stokes")} | {
+    "obstacle-flow": "Obstacle flow"
+}
+"""One of each kind: points, a coefficient, frames, and shapes to a vector field, not of the paper."""
 
 
 def rows(work: Work) -> list[Row]:
@@ -37,7 +41,7 @@ def rows(work: Work) -> list[Row]:
 
 
 def columns(study: Study) -> list[Column]:
-    return [Column(STANDARD[name], name) for name in ("elasticity", "darcy", "navier-stokes")]
+    return [Column(label, name) for name, label in JUDGES.items()]
 
 
 RECIPE = Table(
