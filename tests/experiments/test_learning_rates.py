@@ -1,11 +1,14 @@
 """Learning rates: three are tried on held-out cases, the best one trains in full."""
 
+from dataclasses import replace
 from pathlib import Path
 
+import pytest
 from made_cells import fill, work_in
 
 from lrsa.experiments.experiment import Task
 from lrsa.experiments.learning_rates import IN_FULL, LEARNING_RATES
+from lrsa.experiments.study import Study
 from lrsa.experiments.table_standard import TABLE_STANDARD
 from lrsa.training.recipes import settings_of
 
@@ -36,3 +39,15 @@ def test_at_the_rates_of_the_recipe_it_is_the_training_of_the_table(tmp_path: Pa
     (ours,) = (t.job.key for t in IN_FULL.tasks(work) if (t.row, t.problem) == ("HPM", "pipe"))
     (theirs,) = (t.job.key for t in TABLE_STANDARD.tasks(work) if (t.row, t.problem) == ("HPM", "pipe"))
     assert ours == theirs
+
+
+@pytest.mark.parametrize(("scale", "rates"), [("demo", {"max_lr", "muon_lr"}), ("paper", {"max_lr"})])
+def test_trials_are_half_as_long_at_three_rates_at_any_scale(
+    tmp_path: Path, scale: str, rates: set[str]
+) -> None:
+    work = replace(work_in(tmp_path), study=Study(scale))
+    jobs = {task.row: task.job for task in LEARNING_RATES.tasks(work) if task.problem == "darcy"}
+    slow, usual = (jobs[f"Transolver x {factor}"].configuration()["train"] for factor in ("0.3", "1"))
+    whole = work.study.job("transolver", "darcy").configuration()["train"]
+    assert usual == {**whole, "epochs": whole["epochs"] // 2, "validation": 0.1}
+    assert slow == usual | {name: pytest.approx(0.3 * usual[name]) for name in rates}

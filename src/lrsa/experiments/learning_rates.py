@@ -11,8 +11,6 @@ from lrsa.experiments.study import Study, Work
 from lrsa.experiments.table import Column, Row, Table
 from lrsa.experiments.table_irregular import by_error
 from lrsa.experiments.table_standard import STANDARD
-from lrsa.problems.catalogue import get
-from lrsa.training.recipes import settings_of
 
 FACTORS = (0.3, 1.0, 2.0)
 """Of all learning rates of the recipe."""
@@ -25,6 +23,7 @@ MODELS = {
     "HPM": "hpm",
 }
 """LRSA and the five that are nearest to it."""
+TRIALS = {f"{label} x {factor:g}": (label, factor) for label in MODELS for factor in FACTORS}
 PROBLEMS = ("pipe", "darcy")
 SHARE = 2
 """Of the scale's epochs, one in so many."""
@@ -33,6 +32,9 @@ SHARE = 2
 @dataclass(frozen=True)
 class Trials(Table):
     """Each model at each rate for a while, then in full at the best of them."""
+
+    def jobs(self, work: Work, row: Row, column: Column) -> list[Job]:
+        return [_at(job, TRIALS[row.label][1]) for job in super().jobs(work, row, column)]
 
     def tasks(self, work: Work) -> list[Task]:
         return [*super().tasks(work), *IN_FULL.tasks(work)]
@@ -44,9 +46,9 @@ class Trials(Table):
         """The factor of the smallest error of the held-out cases, once all are tried."""
         (column,) = (c for c in self.columns(work.study) if c.problem == problem)
         errors = {
-            factor: values[0]
-            for factor in FACTORS
-            if (values := self.values(work, _trial(work.study, label, factor), column))
+            TRIALS[row.label][1]: values[0]
+            for row in self.rows(work)
+            if TRIALS[row.label][0] == label and (values := self.values(work, row, column))
         }
         return min(errors, key=errors.__getitem__) if len(errors) == len(FACTORS) else None
 
@@ -57,33 +59,18 @@ class InFull(Table):
 
     def jobs(self, work: Work, row: Row, column: Column) -> list[Job]:
         factor = LEARNING_RATES.best(work, row.label, column.problem)
-        if factor is None:
-            return []
-        return [
-            replace(job, train={**job.train, **_rates(work.study, factor)})
-            for job in super().jobs(work, row, column)
-        ]
+        return [] if factor is None else [_at(job, factor) for job in super().jobs(work, row, column)]
 
 
-def _rates(study: Study, factor: float) -> dict[str, float]:
-    rates = ("max_lr", "muon_lr")
-    return {name: factor * value for name, value in settings_of(study.settled).items() if name in rates}
-
-
-def _trial(study: Study, label: str, factor: float) -> Row:
-    return Row(f"{label} x {factor:g}", MODELS[label], train=_rates(study, factor))
-
-
-def rows(work: Work) -> list[Row]:
-    return [_trial(work.study, label, factor) for label in MODELS for factor in FACTORS]
+def _at(job: Job, factor: float) -> Job:
+    """The training with all its learning rates times a factor."""
+    asked = job.configuration()["train"]
+    names = ("max_lr", "muon_lr") if asked["optimiser"] == "muon" else ("max_lr",)
+    return replace(job, train={**job.train, **{name: factor * asked[name] for name in names}})
 
 
 def columns(study: Study) -> list[Column]:
-    made = []
-    for name in PROBLEMS:
-        epochs = get(name).scale(study.scale).train["epochs"]
-        made.append(Column(STANDARD[name], name, train={"epochs": max(1, epochs // SHARE)}))
-    return made
+    return [Column(STANDARD[name], name, train={"epochs": study.epochs(name, SHARE)}) for name in PROBLEMS]
 
 
 def _in_full(table: Table, work: Work) -> Sequence[Section]:
@@ -112,7 +99,7 @@ LEARNING_RATES = Trials(
     about="LRSA and its nearest rivals at three learning rates",
     lead="Does a rival lose because the learning rates of the recipe are LRSA's? Each of them at 0.3, 1 and 2"
     " times all rates of the recipe, for half the epochs. Relative L2 error of held-out training cases.",
-    rows=rows,
+    rows=lambda work: [Row(trial, MODELS[label]) for trial, (label, _) in TRIALS.items()],
     columns=columns,
     held_out=0.1,
     draw=by_error,

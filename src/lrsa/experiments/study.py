@@ -25,6 +25,10 @@ class Study:
     def job(self, model: str, problem: str) -> Job:
         return Job(problem, model, self.scale, self.source, self.settled, self.matched)
 
+    def epochs(self, problem: str, share: int = 1) -> int:
+        """Of its trainings, or of short ones: one in so many."""
+        return max(1, self.job("lrsa", problem).configuration()["train"]["epochs"] // share)
+
     def named(self, experiment: str) -> str:
         """The name of the files of an experiment."""
         words = [
