@@ -98,8 +98,8 @@ class TrainConfig:
     change: bool = False
     """Learn the change from frame to frame instead of the next frame (autoregressive data)."""
     noise: float = 0.0
-    """Noise on the frames that are inputs, as a share of their deviation: rolled out, a model then damps its
-    own errors (autoregressive data, with windows)."""
+    """Random waves on the frames that are inputs, as a share of their deviation: rolled out, a model then
+    damps its own errors (autoregressive data, with windows)."""
     symmetry: str = ""
     """Exact symmetries, such as square or mirror-y: each epoch moves each case by one of them, at random."""
     seed: int = 0

@@ -21,7 +21,7 @@ def _read(folder: Path, stride: int) -> Splits:
 SYMMETRY = "torus-wave:w"
 FRAMES = {**SHORT, "windows": True, "change": True, "noise": 0.05, "weights": False, "symmetry": SYMMETRY}
 """Frames of one case are alike, and so is a frame to the next: steps see single changes of several cases.
-Noise on the inputs keeps the errors of a roll-out from growing."""
+Waves on the inputs keep the errors of a roll-out from growing."""
 TORUS = {**LOCAL, "periodic": True}
 
 PROBLEM = Problem(
