@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 from made_cells import made, record, work_in
+from small import refusal
 from small_solvers import SMALL
 
 import lrsa
@@ -16,7 +17,7 @@ from lrsa.data.writing import write_dataset
 from lrsa.errors import Failure, LrsaError
 from lrsa.experiments.cells import recorded
 from lrsa.experiments.page import write_page
-from lrsa.experiments.running import chosen, pending
+from lrsa.experiments.running import check, chosen, pending
 from lrsa.experiments.study import Study
 from lrsa.experiments.table_standard import STANDARD, TABLE_STANDARD
 from lrsa.files import alone
@@ -190,7 +191,7 @@ def test_the_page_says_on_how_many_threads_it_was_made(tmp_path: Path) -> None:
     work = work_in(tmp_path)
     job = replace(work.study.job("lrsa", "darcy"), options={"local": "pointwise"})
     record(work, job, made(job, 0.1, threads=2))
-    assert "one training on 2 threads" in write_page(work.out, TABLE_STANDARD.page(work)).read_text()
+    assert "training ran on 2 threads" in write_page(work.out, TABLE_STANDARD.page(work)).read_text()
 
 
 @pytest.mark.usefixtures("tiny")
@@ -221,7 +222,24 @@ def test_a_run_that_diverges_is_a_reason(home: Path, monkeypatch: pytest.MonkeyP
 )
 def test_a_pair_that_is_not_there_is_named(only: str, words: str, tmp_path: Path) -> None:
     with pytest.raises(LrsaError, match=words):
-        chosen(TABLE_STANDARD, work_in(tmp_path), only)
+        check([TABLE_STANDARD], work_in(tmp_path), only)
+
+
+@pytest.mark.parametrize(
+    ("experiment", "only", "words"),
+    [
+        ("table-standard", "lrza:darcy", 'table-standard has no "lrza"'),
+        ("table-standard", "pod-rbf:darcy", 'table-standard has no "pod-rbf"'),
+        ("all", "Lrsaa:darcy", 'all has no "Lrsaa"'),
+        ("claims", "LRSA:darcy", "claims trains nothing: leave out --only"),
+    ],
+)
+def test_pages_of_what_is_recorded_refuse_it_too(
+    experiment: str, only: str, words: str, capsys: pytest.CaptureFixture[str], home: Path
+) -> None:
+    line = refusal(capsys, "reproduce", experiment, "--scale", "demo", "--recorded", "--only", only)
+    assert words in line
+    assert not (home / "results").exists()
 
 
 def test_pairs_are_chosen_by_row_by_benchmark_or_both(tmp_path: Path) -> None:

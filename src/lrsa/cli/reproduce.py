@@ -61,7 +61,7 @@ def reproduce(
         recipe: Of all trainings of a table: ours or paper (default: ours, but at the scale paper).
         matched: Give every model the parameters of LRSA, by its width.
         only: ROW:BENCHMARK, such as LRSA:darcy; either may be left out, several are separated by commas. Of
-            table-standard a row may be any model of `lrsa models`.
+            table-standard a row may be any network of `lrsa models`.
         recorded: Train and measure nothing: write the page of what is recorded.
         runs: The folder for the trainings.
         cells: The folder for their records (default: results/cells; with another --out, the folder cells

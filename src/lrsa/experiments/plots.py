@@ -11,6 +11,9 @@ from lrsa.report.figures import ACCENT, INK, SOFT, WARM
 
 ACROSS = 3
 """Panels in a row."""
+NAME_SIZE, LETTER, LINE = 7, 3.8, 8
+"""Of the names of points: size, width of a letter, height of a line; in points, 72 to an inch."""
+POINTS_PER_INCH = 72
 PALE = "#b9c4ce"
 HUES = (ACCENT, WARM, "#6a8f3c", "#8a5a9e", "#b08a2e", "#4b6cb7", "#a34d6b", "#5d6b7a")
 
@@ -75,6 +78,20 @@ def curves(
     ax.set_xticks(places, [f"{x:g}" for x in places])
     ax.xaxis.set_minor_locator(NullLocator())
     ax.grid(linewidth=0.5)
+
+
+def names(ax: Axes, points: Mapping[str, tuple[float, float]]) -> None:
+    """The name of each point to its right, higher where it would cover another; the figure is laid out."""
+    taken: list[tuple[float, float, float]] = []
+    for label, place in sorted(points.items(), key=lambda pair: pair[1][1]):
+        left, low = ax.transData.transform(place) * POINTS_PER_INCH / ax.get_figure(root=True).dpi  # pyright: ignore[reportOptionalMemberAccess]
+        right, height = left + LETTER * len(label), low
+        for other_left, other_right, other in taken:
+            if other_left < right and left < other_right:
+                height = max(height, other + LINE)
+        taken.append((left, right, height))
+        shift = (6, height - low - 2)
+        ax.annotate(label, place, shift, textcoords="offset points", fontsize=NAME_SIZE)
 
 
 def bars(ax: Axes, title: str, names: Sequence[str], series: Mapping[str, Sequence[float]]) -> None:

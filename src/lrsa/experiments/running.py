@@ -34,6 +34,7 @@ def run(experiments: Sequence[Experiment], work: Work, only: str = "", train: bo
         train: Whether anything is trained or measured at all.
     """
     torch.set_num_threads(work.threads)
+    check(experiments, work, only)
     if train and work.cluster is not None:
         check_cluster(work.cluster)
     if train:
@@ -52,31 +53,35 @@ def pending(experiments: Sequence[Experiment], work: Work, only: str = "") -> li
     """The trainings that are chosen and not recorded, each once; of the same one, all that is asked."""
     found: dict[str, Task] = {}
     for experiment in experiments:
-        for task in chosen(experiment, work, only, strict=len(experiments) == 1):
-            earlier = found.get(task.job.key)
-            strides = (*earlier.strides, *task.strides) if earlier else task.strides
-            metrics = task.metrics or (earlier is not None and earlier.metrics)
-            found[task.job.key] = Task(task.row, task.job, strides, metrics)
+        for task in chosen(experiment, work, only):
+            first = found.setdefault(task.job.key, task)
+            strides = first.strides if first is task else (*first.strides, *task.strides)
+            found[task.job.key] = replace(first, strides=strides, metrics=first.metrics or task.metrics)
     return [t for t in found.values() if not complete(cell_of(work, t), t.strides, t.metrics)]
 
 
-def chosen(experiment: Experiment, work: Work, only: str, strict: bool = True) -> list[Task]:
-    """The tasks of ROW:PROBLEM; an experiment may know more rows by name. Strict: there must be some."""
-    every = experiment.tasks(work)
-    if not only:
-        return every
-    found: list[Task] = []
-    for row, problem in _pairs(only):
+def check(experiments: Sequence[Experiment], work: Work, only: str) -> None:
+    """Refuse a ROW:PROBLEM that none of them has."""
+    for row, problem in _pairs(only) if only else ():
         if problem:
             get(problem)
-        here: list[Task] = []
-        for name in [problem] if problem else dict.fromkeys(task.problem for task in every):
-            some = [task for task in every if task.problem == name and row in ("", task.row)]
-            extra = experiment.extra(work, row, name) if row and not some else None
-            here += [extra] if extra else some
-        if strict and not here:
-            raise LrsaError(_refusal(experiment, row, problem, every))
-        found += here
+        if not any(_tasks_of(experiment, work, row, problem) for experiment in experiments):
+            raise LrsaError(_refusal(experiments, work, row, problem))
+
+
+def chosen(experiment: Experiment, work: Work, only: str) -> list[Task]:
+    """The tasks of ROW:PROBLEM; an experiment may know more rows by name."""
+    if not only:
+        return list(experiment.tasks(work))
+    return [task for row, problem in _pairs(only) for task in _tasks_of(experiment, work, row, problem)]
+
+
+def _tasks_of(experiment: Experiment, work: Work, row: str, problem: str) -> list[Task]:
+    every, found = experiment.tasks(work), []
+    for name in [problem] if problem else dict.fromkeys(task.problem for task in every):
+        some = [task for task in every if task.problem == name and row in ("", task.row)]
+        extra = experiment.extra(work, row, name) if row and not some else None
+        found += [extra] if extra else some
     return found
 
 
@@ -94,13 +99,17 @@ def _pairs(only: str) -> list[tuple[str, str]]:
     return pairs
 
 
-def _refusal(experiment: Experiment, row: str, problem: str, every: Sequence[Task]) -> str:
+def _refusal(experiments: Sequence[Experiment], work: Work, row: str, problem: str) -> str:
+    every = [task for experiment in experiments for task in experiment.tasks(work)]
+    name = experiments[0].name if len(experiments) == 1 else "all"
+    if not every:
+        return f"{name} trains nothing: leave out --only"
     rows, problems = list(dict.fromkeys(t.row for t in every)), list(dict.fromkeys(t.problem for t in every))
     for given, known in ((row, rows), (problem, problems)):
         if given and given not in known:
             there = f" There are: {', '.join(known)}"
-            return f'{experiment.name} has no "{given}".{nearest(given, known)}{there}'
-    return f"the paper leaves {row} on {problem} empty, and so does {experiment.name}"
+            return f'{name} has no "{given}".{nearest(given, known)}{there}'
+    return f"the paper leaves {row} on {problem} empty, and so does {name}"
 
 
 def _with_data(tasks: Sequence[Task], work: Work) -> list[Task]:
@@ -120,7 +129,7 @@ def _with_data(tasks: Sequence[Task], work: Work) -> list[Task]:
 
 
 def _train(experiments: Sequence[Experiment], tasks: Sequence[Task], work: Work, only: str) -> None:
-    every = {task.job.key for one in experiments for task in chosen(one, work, only, strict=False)}
+    every = {task.job.key for one in experiments for task in chosen(one, work, only)}
     seconds = estimate([task.job for task in tasks], work.cells, work.runs)
     console.print(
         f"{len(tasks)} of {len(every)} trainings are not recorded yet: about {duration(seconds)},"

@@ -96,7 +96,10 @@ class Table(Experiment):
         """Of a place; none where it stays empty."""
         if column.problem not in CATALOGUE or (row.on is not None and column.problem not in row.on):
             return []
-        if work.study.scale not in get(column.problem).scales:
+        problem = get(column.problem)
+        if work.study.scale not in problem.scales or (
+            work.study.source == "official" and problem.official is None
+        ):
             return []
         base = work.study.job(row.model, column.problem)
         held = {"validation": self.held_out} if self.held_out else {}
@@ -154,7 +157,7 @@ class Table(Experiment):
         plots = [Plot("", self.title, self.caption, plot)] if plot is not None else []
         main = Section(plots=plots, grids=[self.grid(work)], notes=self._notes(work))
         costs = None if self.held_out else details(self.groups(work))
-        sections = [main, *(self.more(self, work) if self.more else ()), costs, _versions(every)]
+        sections = [main, *(self.more(self, work) if self.more else ()), costs, self._versions(every)]
         return Page(
             self.name,
             self.title,
@@ -234,7 +237,7 @@ class Table(Experiment):
         columns = [c for c in self.columns(work.study) if c.problem in CATALOGUE]
         sizes = [
             f"{name}: {get(name).scale(work.study.scale).about}."
-            for name in dict.fromkeys(c.problem for c in columns)
+            for name in dict.fromkeys(c.problem for c in columns if c.samples is None)
             if work.study.scale in get(name).scales
         ]
         missing = sorted({c.problem for c in self.columns(work.study) if c.problem not in CATALOGUE})
@@ -264,18 +267,17 @@ class Table(Experiment):
                     rows.append({**place, **kept})
         return rows
 
-
-def _versions(cells: Sequence[Cell]) -> Section | None:
-    versions = sorted({f"{name} {version}" for cell in cells for name, version in cell.versions.items()})
-    threads = sorted({cell.threads for cell in cells})
-    many = " or ".join("one thread" if n == 1 else f"{n} threads" for n in threads)
-    if not cells:
-        return None
-    return Section(
-        notes=[
-            f"Every place is one training on {many}, recorded with its configuration, its command and the"
-            " versions, and shared by all tables. Below a number: what the paper prints, which is of the"
-            " official files at paper scale.",
-            f"Versions: {', '.join(versions)}.",
-        ]
-    )
+    def _versions(self, cells: Sequence[Cell]) -> Section | None:
+        if not cells:
+            return None
+        versions = sorted({f"{name} {version}" for cell in cells for name, version in cell.versions.items()})
+        threads = sorted({cell.threads for cell in cells})
+        many = " or ".join("one thread" if n == 1 else f"{n} threads" for n in threads)
+        recorded = (
+            f"Every training ran on {many} and is recorded with its configuration, its command and the"
+            " versions, shared by all tables."
+        )
+        below = " Below a number: what the paper prints, which is of the official files at paper scale."
+        return Section(
+            notes=[recorded + (below if self.printed else ""), f"Versions: {', '.join(versions)}."]
+        )

@@ -8,11 +8,11 @@ from matplotlib.figure import Figure
 from lrsa.experiments.details import Group, seconds_of
 from lrsa.experiments.experiment import Task
 from lrsa.experiments.page import Grid, Section
-from lrsa.experiments.plots import colour, logarithmic, panels
+from lrsa.experiments.plots import colour, logarithmic, names, panels
 from lrsa.experiments.printed import STANDARD as PRINTED
 from lrsa.experiments.study import Study, Work
 from lrsa.experiments.table import Column, Row, Table
-from lrsa.models.listing import list_models
+from lrsa.models.registry import get as get_model
 from lrsa.models.registry import networks
 from lrsa.report.figures import INK
 
@@ -65,12 +65,17 @@ def both_recipes(work: Work) -> list[Row]:
 def others(work: Work) -> list[Row]:
     """The models that the paper's table does not have."""
     named = {*BASELINES.values(), "lrsa"}
-    return [Row(name, name) for name in networks() if name not in named]
+    return [_row_of(name) for name in networks() if name not in named]
+
+
+def _row_of(name: str) -> Row:
+    """On the problems whose points it takes."""
+    return Row(name, name, on=None if "points" in get_model(name).data else GRIDS)
 
 
 def _other(work: Work, row: str, problem: str) -> Task | None:
-    """Any model that there is."""
-    return Task(row, work.study.job(row, problem)) if row in list_models() else None
+    """Any network that there is."""
+    return Task(row, work.study.job(row, problem)) if row in networks() else None
 
 
 def _more(table: Table, work: Work) -> list[Section]:
@@ -104,17 +109,22 @@ def error_over_time(table: Table, work: Work) -> Figure | None:
     if not groups:
         return None
     figure, axes = panels(len(groups), 4.4, 3.5)
-    for ax, (name, group) in zip(axes, groups.items(), strict=True):
+    points = [
         _panel(ax, STANDARD.get(name, name), group)
+        for ax, (name, group) in zip(axes, groups.items(), strict=True)
+    ]
+    figure.draw_without_rendering()  # lays it out
+    for ax, named in zip(axes, points, strict=True):
+        names(ax, named)
     return figure
 
 
-def _panel(ax: Axes, title: str, group: Group) -> None:
+def _panel(ax: Axes, title: str, group: Group) -> dict[str, tuple[float, float]]:
+    """Its points by their names."""
     timed = [(seconds, *pair) for pair in group if (seconds := seconds_of(pair[1], group)) is not None]
-    for seconds, label, cell in timed:
-        error = cell.relative_l2 or 0.0
-        ax.plot(seconds, error, "*" if label.startswith("LRSA") else "o", color=colour(label), markersize=6)
-        ax.annotate(label, (seconds, error), (6, -2), textcoords="offset points", fontsize=7)
+    points = {label: (seconds, cell.relative_l2 or 0.0) for seconds, label, cell in timed}
+    for label, place in points.items():
+        ax.plot(*place, "*" if label.startswith("LRSA") else "o", color=colour(label), markersize=6)
     ax.margins(0.12)
     null = min((group[0][1].nulls or {}).values(), default=None)
     if null is not None:
@@ -123,6 +133,7 @@ def _panel(ax: Axes, title: str, group: Group) -> None:
     logarithmic(ax, "x")
     logarithmic(ax, "y")
     ax.grid(linewidth=0.3)
+    return points
 
 
 TABLE_STANDARD = Table(

@@ -75,6 +75,8 @@ def configured(
 def data_for_scale(problem: Problem, scale: Scale, source: Source) -> Path:
     """The file with the cases of a scale; what of the generated ones is not there yet is made."""
     if source == "official":
+        if problem.official is None:
+            raise LrsaError(f"{problem.name} has no official files. Leave out --source official")
         if not problem.official_path.exists():
             raise LrsaError(
                 f"the official files of {problem.name} are not imported."
