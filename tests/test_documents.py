@@ -127,8 +127,6 @@ def test_every_quantity_of_the_manual_is_understood():
 
 def test_the_page_about_files_runs_as_it_stands(home: Path):
     page = (ROOT / "docs" / "files.md").read_text()
-    for folder in ("clouds/train", "clouds/test", "rooms", "bodies"):
-        Path(folder).mkdir(parents=True)
     names: dict[str, object] = {}
     for language, text in re.findall(r"```(python|sh)\n(.*?)```", page, re.S):
         if language == "python":

@@ -13,8 +13,9 @@ from lrsa.experiments.page import Page, Plot, Section
 from lrsa.experiments.plots import marks, panels
 from lrsa.experiments.study import Study, Work
 from lrsa.experiments.table import Column, Row, Table
-from lrsa.experiments.table_standard import GRIDS, LOCAL, POINTWISE, STANDARD, both_recipes
+from lrsa.experiments.table_standard import GRIDS, LOCAL, POINTWISE, STANDARD, both_recipes, columns
 
+OBSTACLES = "obstacle-flow"
 TIMED = ("elasticity", "darcy")
 """The problems of the comparison at equal time: without a grid, and with one."""
 RIVALS = {
@@ -56,10 +57,6 @@ def _grids(study: Study) -> list[Column]:
     return [Column(label, name) for name, label in (shown | {OBSTACLES: "Obstacle flow"}).items()]
 
 
-def _every(study: Study) -> list[Column]:
-    return [Column(label, name) for name, label in STANDARD.items()]
-
-
 def _recipes(work: Work) -> list[Row]:
     other = [row for row in both_recipes(work) if "local" not in row.label]
     return [POINTWISE, other[0], Row("Transolver", "transolver"), other[1]]
@@ -78,11 +75,10 @@ WEIGHTS = Table(
     ],
     _weighted,
 )
-OBSTACLES = "obstacle-flow"
 FILTERS = [POINTWISE, replace(LOCAL, on=None), Row("LRSA, Fourier filters", "lrsa-fourier")]
 FNO = Row("FNO", "fno", on=frozenset({"navier-stokes", "darcy", OBSTACLES}))
 MIXING = Table("local", "Filters on grids", "", lambda work: [*FILTERS, FNO], _grids)
-RECIPES = Table("recipes", "Our recipe and the paper's", "", _recipes, _every)
+RECIPES = Table("recipes", "Our recipe and the paper's", "", _recipes, columns)
 ABOUT = {
     "equal-time": "A model whose step is cheap may make more of them. Every rival gets as many epochs as"
     " LRSA's training time allows, by the ratio of steps that was measured on this machine.",
@@ -91,8 +87,8 @@ ABOUT = {
     " the training the difference is larger (quadrature-weights.md beside this folder).",
     "local": "Each channel filtered by itself in every block, on grids: by a 3 x 3 convolution, and by one as"
     " large as the grid, in Fourier space, beside it (the model lrsa-fourier). With the former the operator"
-    " holds for its resolution. FNO stands beside them where the paper has it. Obstacle flow is not of the"
-    " paper: Stokes flow past ellipses.",
+    " holds for its resolution. FNO stands beside them where the paper has it, and on Obstacle flow, Stokes"
+    " flow past ellipses, which is not of the paper.",
     "recipes": "AdamW under OneCycle as printed, beside Muon on the hidden matrices; all else is equal.",
 }
 

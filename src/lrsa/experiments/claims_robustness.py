@@ -76,7 +76,7 @@ ROBUSTNESS: Sequence[Claim] = (
         "0.00468, 0.00644, 0.00673",
         "resolution",
         _resolution,
-        "Trained at one sampling, every model learns its density of points; ours sees a coarse one only.",
+        "Where it is behind, it is so at the trained sampling already.",
     ),
     Claim(
         "section 4.2",

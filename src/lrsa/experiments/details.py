@@ -10,7 +10,12 @@ Group = Sequence[tuple[str, Cell]]
 
 
 def seconds_of(cell: Cell, group: Group) -> float | None:
-    """Of the training: its steps, in units of LRSA's step, at the pace of LRSA in this group."""
+    """Of the training: its steps, in units of LRSA's step, at the pace of LRSA in this group.
+
+    In half precision LRSA's step is one in half precision, too: there the time is what was measured.
+    """
+    if cell.step is not None and cell.steps and cell.configuration["train"]["precision"] != "fp32":
+        return cell.steps * cell.step["model"]
     paces = [(c.model != "lrsa", c.step["lrsa"]) for _, c in group if c.step is not None]
     if not paces or cell.ratio is None or cell.steps is None:
         return None
@@ -33,7 +38,8 @@ def details(groups: Mapping[str, Group]) -> Section | None:
         return None
     text = (
         "A step is the time of one training step divided by LRSA's, the two taking turns in one process, the"
-        " fastest of five each; *training* is the number of steps times that ratio times LRSA's step."
+        " fastest of five each; *training* is the number of steps times that ratio times LRSA's step on this"
+        " page: times are to be compared within it."
         " Waiting is the share of the training steps in which the model waited for its batch."
     )
     return Section("What the trainings cost", [text.replace("*", "")], grids)

@@ -37,7 +37,7 @@ PROBLEM = Problem(
     protocol="time-conditioned",
     scales={
         "demo": Scale(
-            about="80 cases of 26 x 8 points, solved on 51 x 15, E/16; width 64, depth 4, rank 32",
+            about="80 cases of 26 x 8 points, solved on 51 x 15, E/16; width 64, depth 4, rank 32, depthwise",
             samples=80,
             test=20,
             fidelity="coarse",
