@@ -50,7 +50,7 @@ def _draw(table: Table, work: Work) -> Figure | None:
     ax.set(ylabel="test relative L2")
     logarithmic(ax, "y")
     ax.grid(axis="y", linewidth=0.5)
-    ax.legend()
+    ax.legend(loc="upper left", bbox_to_anchor=(1.0, 1.0))
     return figure
 
 
