@@ -84,7 +84,7 @@ def names(ax: Axes, points: Mapping[str, tuple[float, float]]) -> None:
     """The name of each point to its right, higher where it would cover another; the figure is laid out."""
     taken: list[tuple[float, float, float]] = []
     for label, place in sorted(points.items(), key=lambda pair: pair[1][1]):
-        left, low = ax.transData.transform(place) * POINTS_PER_INCH / ax.get_figure(root=True).dpi  # pyright: ignore[reportOptionalMemberAccess]
+        left, low = ax.transData.transform(place) * POINTS_PER_INCH / ax.figure.dpi
         right, height = left + LETTER * len(label), low
         for other_left, other_right, other in taken:
             if other_left < right and left < other_right:
