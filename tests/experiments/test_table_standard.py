@@ -16,10 +16,12 @@ from lrsa.cli.program import main
 from lrsa.data.writing import write_dataset
 from lrsa.errors import Failure, LrsaError
 from lrsa.experiments.cells import recorded
+from lrsa.experiments.details import seconds_of
 from lrsa.experiments.page import write_page
+from lrsa.experiments.recipe import RECIPE
 from lrsa.experiments.running import check, chosen, pending
 from lrsa.experiments.study import Study
-from lrsa.experiments.table_standard import STANDARD, TABLE_STANDARD
+from lrsa.experiments.table_standard import STANDARD, TABLE_STANDARD, others
 from lrsa.files import alone
 from lrsa.models.registry import get, networks
 from lrsa.problems.catalogue import CATALOGUE
@@ -254,3 +256,35 @@ def test_pairs_are_chosen_by_row_by_benchmark_or_both(tmp_path: Path) -> None:
     assert {problem for _, problem in pairs("FNO:")} == {"navier-stokes", "darcy"}
     assert {problem for _, problem in pairs("LSM:")} == set(STANDARD)
     assert len(pending([TABLE_STANDARD], work, "LRSA:darcy,LRSA:darcy")) == 1
+
+
+def test_models_of_index_grids_alone_have_no_place_where_there_is_none(tmp_path: Path) -> None:
+    work = work_in(tmp_path)
+    column = next(c for c in TABLE_STANDARD.columns(work.study) if c.problem == "elasticity")
+    asked = {row.model: bool(TABLE_STANDARD.jobs(work, row, column)) for row in others(work)}
+    assert not asked["lrsa-fourier"]
+    assert asked["geo-fno"]
+
+
+def test_half_precision_takes_the_time_that_was_measured(tmp_path: Path) -> None:
+    """In fp32 the time is in units of LRSA's step on the page, whose measured ratio is 2 here."""
+    work = work_in(tmp_path)
+    job = work.study.job("transolver", "darcy")
+    half = replace(job, train={"precision": "bf16"})
+    plain, slow = made(job, 0.1), made(half, 0.1, step={"model": 3.0, "lrsa": 1.5})
+    group = [("LRSA", made(work.study.job("lrsa", "darcy"), 0.1)), ("plain", plain), ("slow", slow)]
+    assert seconds_of(plain, group) == pytest.approx(100 * 2 * 0.1)
+    assert seconds_of(slow, group) == pytest.approx(100 * 3.0)
+
+
+def test_a_shared_training_is_announced_by_its_first_row(tmp_path: Path) -> None:
+    """Darcy has raw coordinates already: the row of that change is the recipe itself."""
+    rows = [task.row for task in pending([RECIPE], work_in(tmp_path), ":darcy")]
+    assert "ours" in rows
+    assert "raw coordinates" not in rows
+
+
+def test_a_problem_without_official_files_says_so(capsys: pytest.CaptureFixture[str], home: Path) -> None:
+    line = refusal(capsys, "train", "obstacle-flow", "--source", "official", "--scale", "demo")
+    assert "obstacle-flow has no official files. Leave out --source official" in line
+    assert not (home / "runs").exists()
