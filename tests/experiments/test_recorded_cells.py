@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 from made_cells import made, record, work_in
 
-from lrsa.experiments.cells import at_stride, complete, finish, recorded
+from lrsa.experiments.cells import at_stride, complete, finish, null_errors, recorded
 from lrsa.experiments.study import Study
 from lrsa.problems.catalogue import CATALOGUE
 from lrsa.problems.problem import Scale
@@ -59,6 +59,20 @@ def test_a_record_is_complete_when_it_has_what_is_asked(tmp_path: Path) -> None:
     assert not complete(made(job, 0.1), strides=[(2, 1)])
     assert complete(made(job, 0.1, metrics={at_stride((2, 1)): 0.2}), strides=[(2, 1)])
     assert complete(made(job, 0.1, metrics=None, reason="it diverged"), strides=[2], metrics=True)
+
+
+def test_null_baselines_are_of_the_cases_whatever_was_trained_on_them(tmp_path: Path) -> None:
+    """An older record lacks those that came later; fewer training cases, or some held out, have others."""
+    work = work_in(tmp_path)
+    old, new = (work.study.job(model, "darcy") for model in ("lrsa", "fno"))
+    fewer, held_out = replace(new, samples=50), replace(new, train={"validation": 0.2})
+    cell = made(old, 0.1, nulls={"mean field": 0.9})
+    record(work, old, cell)
+    assert null_errors([cell], work.cells) == {"mean field": 0.9}
+    record(work, new, made(new, 0.2, nulls={"mean field": 0.9, "POD regression": 0.3}))
+    record(work, fewer, made(fewer, 0.2, nulls={"POD regression": 0.6, "nearest case": 0.7}))
+    record(work, held_out, made(held_out, 0.2, nulls={"POD regression": 0.4}))
+    assert null_errors([cell], work.cells) == {"mean field": 0.9, "POD regression": 0.3}
 
 
 @pytest.mark.usefixtures("tiny")

@@ -8,8 +8,9 @@ again, for whatever table, and no other training takes its place.
 import hashlib
 import json
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
+from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
@@ -168,13 +169,36 @@ class Cell:
 def recorded(job: Job, folder: Path) -> Cell | None:
     """The record of this job, if there is one."""
     path = folder / f"{job.key}.json"
-    if not path.exists():
-        return None
+    cell = _read(path) if path.exists() else None
+    return cell if cell is not None and job.decides(cell.configuration) else None
+
+
+def _read(path: Path) -> Cell:
     try:
-        cell = Cell(**json.loads(path.read_text()))
+        return Cell(**json.loads(path.read_text()))
     except (ValueError, TypeError) as error:
         raise LrsaError(f"{path} is damaged: remove it, and the cell is trained again") from error
-    return cell if job.decides(cell.configuration) else None
+
+
+def null_errors(cells: Iterable[Cell], folder: Path) -> dict[str, float]:
+    """Of the null baselines on the cases of these cells, by all records of the same cases: no model changes
+    them, and an older record lacks those that came later."""
+    every = _nulls_by_cases(tuple(sorted(folder.glob("*.json"))))
+    return {name: error for cell in cells for name, error in every[_cases(cell.configuration)].items()}
+
+
+@lru_cache
+def _nulls_by_cases(records: tuple[Path, ...]) -> dict[str, dict[str, float]]:
+    found: dict[str, dict[str, float]] = {}
+    for cell in map(_read, records):
+        found.setdefault(_cases(cell.configuration), {}).update(cell.nulls or {})
+    return found
+
+
+def _cases(configuration: Mapping[str, Any]) -> str:
+    """What decides the training and the test cases."""
+    decides = [configuration[name] for name in ("problem", "source", "data", "cases")]
+    return json.dumps([decides, configuration["train"]["validation"]], sort_keys=True)
 
 
 def at_stride(stride: Stride) -> str:

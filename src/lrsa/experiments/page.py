@@ -88,6 +88,13 @@ def number(value: float | None) -> str:
     return four if abs(value) >= 0.01 or (value and abs(float(four) - value) < 1e-9) else f"{value:.3g}"
 
 
+def around(mean: float, deviation: float) -> str:
+    """`0.00169 ± 0.00003`: the deviation to as many places as the mean."""
+    shown = number(mean)
+    places = len(shown.partition(".")[2])
+    return f"{shown} ± {deviation:.1g}" if "e" in shown else f"{shown} ± {deviation:.{places}f}"
+
+
 def write_page(out: Path, page: Page) -> Path:
     """Write .json, .md, .html and the pictures of a page into the folder `out`; the path of the HTML."""
     for section in page.sections:

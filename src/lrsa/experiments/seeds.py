@@ -2,7 +2,7 @@
 
 from matplotlib.figure import Figure
 
-from lrsa.experiments.page import Grid, Section, Value, number
+from lrsa.experiments.page import Grid, Section, Value, around
 from lrsa.experiments.plots import colour, logarithmic, panels
 from lrsa.experiments.printed import STANDARD as HEADLINES
 from lrsa.experiments.printed import STATISTICS as PRINTED
@@ -61,7 +61,7 @@ def columns(study: Study) -> list[Column]:
 
 def _more(table: Table, work: Work) -> list[Section]:
     rows = [
-        (label, [Value(f"{number(mean)} ± {deviation:.2g}") for mean, deviation in printed.values()])
+        (label, [Value(around(mean, deviation)) for mean, deviation in printed.values()])
         for label, printed in PRINTED.items()
     ]
     return [Section("As printed", grids=[Grid(["", *(STANDARD[p] for p in PRINTED["LRSA"])], rows)])]

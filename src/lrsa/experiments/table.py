@@ -11,10 +11,10 @@ from typing import Any
 from matplotlib.figure import Figure
 
 from lrsa.evaluation.null import DEFINITIONS
-from lrsa.experiments.cells import Cell, Job, at_stride, recorded
+from lrsa.experiments.cells import Cell, Job, at_stride, null_errors, recorded
 from lrsa.experiments.details import details
 from lrsa.experiments.experiment import Experiment, Task
-from lrsa.experiments.page import MISSING, Grid, Page, Plot, Section, Value, number
+from lrsa.experiments.page import MISSING, Grid, Page, Plot, Section, Value, around, number
 from lrsa.experiments.printed import REMARKS, Printed
 from lrsa.experiments.study import Study, Work
 from lrsa.pointset import Stride
@@ -206,11 +206,10 @@ class Table(Experiment):
         printed = number(self.printed.get(row.printed or row.label, {}).get(key))
         cells, values = self.cells(work, row, column), self.values(work, row, column)
         if values:
-            text = number(statistics.mean(values))
-            if row.seeds > 1:
-                spread = f" ± {statistics.stdev(values):.1g}" if len(values) > 1 else ""
-                wanted = len(self.jobs(work, row, column))
-                text += spread if len(values) == wanted else f"{spread} ({len(values)} of {wanted})"
+            mean = statistics.mean(values)
+            text = around(mean, statistics.stdev(values)) if len(values) > 1 else number(mean)
+            if len(values) < (wanted := len(self.jobs(work, row, column))):
+                text += f" ({len(values)} of {wanted})"
             return Value(text, printed, kind, cells[0].command)
         if reason := next((cell.reason for cell in cells if cell.reason), ""):
             return Value("diverged" if "became" in reason else "refused", printed, "missing", reason)
@@ -225,9 +224,8 @@ class Table(Experiment):
         for column in self.columns(work.study):
             nulls: dict[str, float] = {}
             if not column.value and not self.held_out:
-                for row in self.rows(work):
-                    for cell in self.cells(work, row, column):
-                        nulls |= cell.nulls or {}
+                cells = (cell for row in self.rows(work) for cell in self.cells(work, row, column))
+                nulls = null_errors(cells, work.cells)
             for name, places in found.items():
                 known = nulls.get(name)
                 places.append(Value(number(known), kind="missing" if known is None else ""))

@@ -2,6 +2,7 @@
 
 from matplotlib.figure import Figure
 
+from lrsa.experiments.cells import null_errors
 from lrsa.experiments.plots import dots
 from lrsa.experiments.printed import IRREGULAR as PRINTED
 from lrsa.experiments.study import Study, Work
@@ -40,8 +41,9 @@ def by_error(table: Table, work: Work) -> Figure | None:
             if values := table.values(work, row, column):
                 groups.setdefault(title, []).append((row.label, sum(values) / len(values)))
                 cell = table.cells(work, row, column)[0]
-                if not column.metric and cell.nulls and not table.held_out:
-                    nulls[title] = min(cell.nulls.values())
+                known = null_errors([cell], work.cells)
+                if not column.metric and known and not table.held_out:
+                    nulls[title] = min(known.values())
             theirs = table.printed.get(row.label, {}).get(column.key or column.problem)
             if theirs is not None:
                 printed.setdefault(title, {})[row.label] = theirs

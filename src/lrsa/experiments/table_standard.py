@@ -1,10 +1,12 @@
 """The paper's table of the standard benchmarks: eight baselines and LRSA, pointwise and with local mixing."""
 
 from collections.abc import Sequence
+from pathlib import Path
 
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
+from lrsa.experiments.cells import null_errors
 from lrsa.experiments.details import Group, seconds_of
 from lrsa.experiments.experiment import Task
 from lrsa.experiments.page import Grid, Section
@@ -110,7 +112,7 @@ def error_over_time(table: Table, work: Work) -> Figure | None:
         return None
     figure, axes = panels(len(groups), 4.4, 3.5)
     points = [
-        _panel(ax, STANDARD.get(name, name), group)
+        _panel(ax, STANDARD.get(name, name), group, work.cells)
         for ax, (name, group) in zip(axes, groups.items(), strict=True)
     ]
     figure.draw_without_rendering()  # lays it out
@@ -119,14 +121,14 @@ def error_over_time(table: Table, work: Work) -> Figure | None:
     return figure
 
 
-def _panel(ax: Axes, title: str, group: Group) -> dict[str, tuple[float, float]]:
+def _panel(ax: Axes, title: str, group: Group, folder: Path) -> dict[str, tuple[float, float]]:
     """Its points by their names."""
     timed = [(seconds, *pair) for pair in group if (seconds := seconds_of(pair[1], group)) is not None]
     points = {label: (seconds, cell.relative_l2 or 0.0) for seconds, label, cell in timed}
     for label, place in points.items():
         ax.plot(*place, "*" if label.startswith("LRSA") else "o", color=colour(label), markersize=6)
     ax.margins(0.12)
-    null = min((group[0][1].nulls or {}).values(), default=None)
+    null = min(null_errors([group[0][1]], folder).values(), default=None)
     if null is not None:
         ax.axhline(null, color=INK, linewidth=0.8, linestyle=":")
     ax.set(title=title, xlabel="training, s", ylabel="test relative L2")
