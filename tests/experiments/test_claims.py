@@ -57,9 +57,9 @@ def test_best_everywhere_holds_fails_and_is_open(tmp_path: Path) -> None:
     found = finding(work, BEST)
     assert found.verdict == "does not hold"
     assert found.ours == "best on 5 of 6, 0 not decided, pointwise on 1"
-    assert "Pipe 0.03, LinearNO 0.02" in found.why
-    assert finding(work, "Transolver on Airfoil").ours == "0.01, Transolver 0.04, pointwise 0.04"
-    assert finding(work, "Transolver on Elasticity").ours == "0.01, Transolver 0.04"  # no grid
+    assert "Pipe 0.0300, LinearNO 0.0200" in found.why
+    assert finding(work, "Transolver on Airfoil").ours == "0.0100, Transolver 0.0400, pointwise 0.0400"
+    assert finding(work, "Transolver on Elasticity").ours == "0.0100, Transolver 0.0400"  # no grid
     fill(TABLE_STANDARD, work, standard(0.01, but={"pipe": 0.0199}))  # within a few percent
     assert finding(work, BEST).verdict == "not decided"
 
@@ -105,7 +105,7 @@ def test_a_small_average_does_not_hold(tmp_path: Path) -> None:
     found = finding(work, MEAN)
     assert (found.verdict, found.ours) == (
         "does not hold",
-        "10.0% over 6 of 6 (pointwise -81.7% over 6)",
+        "10.0% below, over 6 of 6 (pointwise: 81.7% above, over 6)",
     )
 
 

@@ -22,3 +22,5 @@ def test_no_name_of_a_point_covers_another() -> None:
     boxes = [text.get_window_extent() for text in written.values()]
     assert not any(one.overlaps(other) for one, other in combinations(boxes, 2))
     assert written["alone"].get_position()[1] == -2
+    marks = [ax.transData.transform(place) for place in points.values()]
+    assert not any(box.contains(*mark) for box in boxes for mark in marks)

@@ -18,6 +18,7 @@ from lrsa.experiments.judging import (
     place,
     reductions,
 )
+from lrsa.experiments.page import number
 from lrsa.experiments.study import Work
 from lrsa.experiments.table_industrial import BASELINES as INDUSTRIAL_BASELINES
 from lrsa.experiments.table_industrial import TABLE_INDUSTRIAL
@@ -71,6 +72,10 @@ def _not_run(found: Errors, columns: Sequence[str]) -> str:
     return f"not measured: {', '.join(absent[:2])}{more}" if absent else ""
 
 
+def _below(reduction: float) -> str:
+    return f"{abs(reduction):.1%} {'below' if reduction >= 0 else 'above'}"
+
+
 def _average(reading: str, which: Sequence[str], columns: Sequence[str]) -> Claim:
     theirs: dict[str, dict[str, float]] = {}
     for table in (printed.STANDARD, printed.IRREGULAR):
@@ -85,10 +90,10 @@ def _average(reading: str, which: Sequence[str], columns: Sequence[str]) -> Clai
         if not ours:
             return missing(" and ".join(which))
         mean = READINGS[reading](list(ours.values()))
-        said = f"{mean:.1%} over {len(ours)} of {len(columns)}"
+        said = f"{_below(mean)}, over {len(ours)} of {len(columns)}"
         if pointwise:
             alone = READINGS[reading](list(pointwise.values()))
-            said += f" (pointwise {alone:.1%} over {len(pointwise)})"
+            said += f" (pointwise: {_below(alone)}, over {len(pointwise)})"
         if len(ours) < len(columns):
             absent = ", ".join(c for c in columns if c not in ours)
             return Finding(said, "not decided", f"not measured: {absent}")
@@ -134,7 +139,7 @@ def _against_all(ours: Errors) -> tuple[list[Verdict], list[str]]:
         else:
             verdicts.append(decided(sign > 0))
         if own is not None and rival:
-            said.append(f"{label} {own:.3g}, {rival} {others[rival]:.3g}")
+            said.append(f"{label} {number(own)}, {rival} {number(others[rival])}")
     return verdicts, said
 
 
@@ -204,11 +209,10 @@ def _surface(work: Work) -> Finding:
     others = [r["airfrans surface"] for k, r in ours.items() if k != OWN and "airfrans surface" in r]
     if "airfrans surface" not in own or "airfrans rank" not in own or not others:
         return missing("airfrans")
-    said = (
-        f"surface {own['airfrans surface']:.3g}, best other {min(others):.3g}; ρ {own['airfrans rank']:.4f}"
-    )
-    sign = better(own["airfrans surface"], min(others))
-    if own["airfrans rank"] < 0.99 or sign < 0:
+    surface, rank = own["airfrans surface"], own["airfrans rank"]
+    said = f"surface {number(surface)}, best other {number(min(others))}; ρ {rank:.4f}"
+    sign = better(surface, min(others))
+    if rank < 0.99 or sign < 0:
         return Finding(said, "does not hold")
     return Finding(said, "holds" if sign > 0 and len(others) >= 8 else "not decided")
 
@@ -222,8 +226,8 @@ def _smaller(problem: str, rival: str) -> Callable[[Work], Finding]:
         if ours is None or theirs is None:
             return missing(f"{problem}, {OWN} and {rival}")
         sign = better(ours, theirs)
-        beside = f", pointwise {pointwise:.3g}" if pointwise not in (None, ours) else ""
-        said = f"{ours:.3g}, {rival} {theirs:.3g}{beside}"
+        beside = f", pointwise {number(pointwise)}" if pointwise not in (None, ours) else ""
+        said = f"{number(ours)}, {rival} {number(theirs)}{beside}"
         return Finding(said, "not decided" if sign == 0 else decided(sign > 0))
 
     return judge

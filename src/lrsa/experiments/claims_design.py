@@ -19,6 +19,7 @@ from lrsa.experiments.judging import (
     measured,
     missing,
 )
+from lrsa.experiments.page import number
 from lrsa.experiments.precision import MODELS, TABLE_PRECISION
 from lrsa.experiments.study import Work
 from lrsa.experiments.table import Table
@@ -77,7 +78,7 @@ def _symmetry(work: Work) -> Finding:
         if tied is None or cut is None:
             verdicts.append("not decided")
             continue
-        said.append(f"{problem} {tied:.3g}, {cut:.3g}")
+        said.append(f"{problem} {number(tied)}, {number(cut)}")
         verdicts.append(decided(better(tied, cut) <= 0))
     return Finding("; ".join(said), all_of(verdicts), "" if said else "not measured")
 

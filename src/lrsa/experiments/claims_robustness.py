@@ -7,6 +7,7 @@ from lrsa.experiments import printed
 from lrsa.experiments.claims_accuracy import OWN, SHORT
 from lrsa.experiments.judging import Claim, Finding, all_of, better, decided, measured, missing
 from lrsa.experiments.limited_data import LIMITED_DATA
+from lrsa.experiments.page import around, number
 from lrsa.experiments.resolution import RESOLUTION, SAMPLINGS
 from lrsa.experiments.seeds import TABLE_STATISTICS
 from lrsa.experiments.study import Work
@@ -50,7 +51,9 @@ def _few(work: Work) -> Finding:
         return missing("Navier-Stokes with a fifth of the cases")
     lrsa, hpm = ours[OWN][key], ours["HPM"][key]
     sign = better(hpm, lrsa)
-    return Finding(f"HPM {hpm:.3g}, LRSA {lrsa:.3g}", "not decided" if sign == 0 else decided(sign > 0))
+    return Finding(
+        f"HPM {number(hpm)}, LRSA {number(lrsa)}", "not decided" if sign == 0 else decided(sign > 0)
+    )
 
 
 def _seeds(work: Work) -> Finding:
@@ -63,7 +66,7 @@ def _seeds(work: Work) -> Finding:
             continue
         means = [statistics.mean(v) for v in (ours, theirs)]
         spread = [statistics.stdev(v) for v in (ours, theirs)]
-        said.append(f"{column.label} {means[0]:.3g} ± {spread[0]:.1g}, {means[1]:.3g} ± {spread[1]:.1g}")
+        said.append(f"{column.label} {around(means[0], spread[0])}, {around(means[1], spread[1])}")
         # A deviation of a few trainings is itself uncertain by half: twice as large is no longer comparable.
         verdicts.append(decided(means[0] < means[1] and spread[0] < 2 * spread[1]))
     return Finding("; ".join(said), all_of(verdicts), "" if said else "not measured: three seeds of both")

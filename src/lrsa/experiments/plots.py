@@ -11,8 +11,10 @@ from lrsa.report.figures import ACCENT, INK, SOFT, WARM
 
 ACROSS = 3
 """Panels in a row."""
-NAME_SIZE, LETTER, LINE = 7, 3.8, 8
-"""Of the names of points: size, width of a letter, height of a line; in points, 72 to an inch."""
+NAME_SIZE, LETTER, LINE, MARK = 7, 3.8, 8, 3
+"""Of the names of points: size, width of a letter, height of a line, half a mark; in 1/72 inch."""
+BESIDE = [(shift, up * LINE / 2 - 2) for k in range(40) for up in (k, -k) for shift in (6, -6)]
+"""Where a name may be, from its point: right or left of it, and ever higher or lower."""
 POINTS_PER_INCH = 72
 PALE = "#b9c4ce"
 HUES = (ACCENT, WARM, "#6a8f3c", "#8a5a9e", "#b08a2e", "#4b6cb7", "#a34d6b", "#5d6b7a")
@@ -81,17 +83,22 @@ def curves(
 
 
 def names(ax: Axes, points: Mapping[str, tuple[float, float]]) -> None:
-    """The name of each point to its right, higher where it would cover another; the figure is laid out."""
-    taken: list[tuple[float, float, float]] = []
-    for label, place in sorted(points.items(), key=lambda pair: pair[1][1]):
-        left, low = ax.transData.transform(place) * POINTS_PER_INCH / ax.figure.dpi
-        right, height = left + LETTER * len(label), low
-        for other_left, other_right, other in taken:
-            if other_left < right and left < other_right:
-                height = max(height, other + LINE)
-        taken.append((left, right, height))
-        shift = (6, height - low - 2)
-        ax.annotate(label, place, shift, textcoords="offset points", fontsize=NAME_SIZE)
+    """The name of each point beside it, where it covers no point and no name; the figure is laid out."""
+    scale = POINTS_PER_INCH / ax.figure.dpi
+    places = {label: ax.transData.transform(place) * scale for label, place in points.items()}
+    taken = [(x - MARK, x + MARK, y - MARK, y + MARK) for x, y in places.values()]
+    for label, (x, y) in sorted(places.items(), key=lambda pair: pair[1][1]):
+        width = LETTER * len(label)
+        for shift, low in BESIDE:
+            left = x + shift - (width if shift < 0 else 0)
+            box = (left, left + width, y + low - 1, y + low + LINE - 1)
+            if not any(a < box[1] and box[0] < b and c < box[3] and box[2] < d for a, b, c, d in taken):
+                break
+        taken.append(box)
+        side = "right" if shift < 0 else "left"
+        ax.annotate(
+            label, points[label], (shift, low), textcoords="offset points", ha=side, fontsize=NAME_SIZE
+        )
 
 
 def bars(ax: Axes, title: str, names: Sequence[str], series: Mapping[str, Sequence[float]]) -> None:
