@@ -18,6 +18,7 @@ from lrsa.data.store import Schema
 from lrsa.data.writing import write_dataset
 from lrsa.pointset import Names, PointSet
 
+ROOT = Path(__file__).parent.parent
 SIDE = 8
 NAMES = Names(("x", "y"), ("a",), ("p",), units={"x": "m", "y": "m", "a": "1", "p": "Pa"})
 OPTIONS = {"width": 16, "depth": 1, "heads": 2, "rank": 8, "local": "pointwise"}
@@ -119,6 +120,7 @@ def say(capsys: pytest.CaptureFixture[str], *words: object) -> str:
 
 def refusal(capsys: pytest.CaptureFixture[str], *words: object, code: int = 2) -> str:
     """The one line on stderr of a command that must refuse; it leaves the working folder as it was."""
+    assert Path.cwd() != ROOT, "ask for the fixture `home`: all files of the working folder are read"
     before = files(Path.cwd())
     capsys.readouterr()
     found = main([str(word) for word in words])

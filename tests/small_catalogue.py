@@ -1,6 +1,7 @@
 """Every benchmark with its own solver, on few points: what a table of all models trains on in no time."""
 
 from dataclasses import replace
+from functools import cache
 from pathlib import Path
 
 import pytest
@@ -8,10 +9,18 @@ from small_solvers import SMALL
 
 from lrsa.data.making import case_rng
 from lrsa.data.writing import write_dataset
+from lrsa.pointset import PointSet
 from lrsa.problems.catalogue import CATALOGUE
 from lrsa.problems.problem import Scale
 
 TINY = {"width": 16, "depth": 2, "heads": 2, "rank": 9}
+
+
+@cache
+def _solved(name: str) -> list[PointSet]:
+    """Once for all tests of a process: they take seconds."""
+    solver = CATALOGUE[name].solver(**SMALL[name])
+    return [solver.sample(case_rng(name, 1, 0, "train", i)) for i in range(4)]
 
 
 @pytest.fixture
@@ -31,7 +40,6 @@ def tiny(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
         )
         small = replace(CATALOGUE[name], fidelities={"fast": parameters}, scales={"demo": scale})
         monkeypatch.setitem(CATALOGUE, name, small)
-        solver = small.solver_at("fast")
-        cases = [solver.sample(case_rng(name, 1, 0, "train", i)) for i in range(4)]
+        cases = _solved(name)
         # Made here: the workers of `lrsa data make` have a catalogue of their own.
         write_dataset(small.path("fast"), {"train": cases[:3], "test": cases[3:]}, small.schema("fast", 0))

@@ -125,6 +125,7 @@ def test_every_quantity_of_the_manual_is_understood():
         assert [each.name for each in definitions(text)] == [text.partition("=")[0]]
 
 
+@pytest.mark.slow
 def test_the_page_about_files_runs_as_it_stands(home: Path):
     page = (ROOT / "docs" / "files.md").read_text()
     names: dict[str, object] = {}

@@ -119,7 +119,7 @@ HUGE = str(10**30)
     [
         (f"--model.width {HUGE}", "--model.width must be at most 1048576"),
         ("--model.width 1000000 --model.heads 1", "GB, and the memory of this machine is"),
-        ("--model.width 4096 --model.heads 1 --model.depth 1000", "GB, and the memory of this machine is"),
+        ("--model.width 8192 --model.heads 1 --model.depth 100", "GB, and the memory of this machine is"),
         (f"--model.depth {HUGE}", "--model.depth must be at most 1024"),
         ("--model.depth 100000", "--model.depth must be at most 1024"),
         ("--model.ffn-hidden -5", 'the model "lrsa" cannot be made with these options'),

@@ -133,6 +133,7 @@ def test_a_table_with_a_row_for_every_case_is_proposed_and_so_is_what_its_words_
     assert proposal.endswith(f"--globals {clouds / 'cases.csv'}{said}")
 
 
+@pytest.mark.usefixtures("home")
 def test_training_on_a_folder_proposes_the_import(clouds: Path, capsys: pytest.CaptureFixture[str]):
     said = refusal(capsys, "train", clouds)
     assert f"lrsa data import {clouds} --out my.h5 --inputs mach --targets p" in said

@@ -103,10 +103,12 @@ def test_every_name_on_the_page_has_a_first_value():
     assert words - {"row", "length"} <= set(FIRST)
 
 
+@pytest.mark.usefixtures("home")
 def test_a_folder_that_is_not_there_is_named(tmp_path: Path, capsys: pytest.CaptureFixture[str]):
     assert "nowhere is no folder" in refusal(capsys, "studio", tmp_path / "nowhere")
 
 
+@pytest.mark.usefixtures("home")
 def test_without_the_extra_one_line_says_what_to_install(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ):
