@@ -31,8 +31,9 @@ OPTIONS: Mapping[str, Mapping[str, Any]] = {
     "8 heads": {"heads": 8},
     "rank 16": {"rank": 16},
     "rank 64": {"rank": 64},
-    "depth 6, width 48": {"depth": 6, "width": 48, "ffn_hidden": 96},
     "depth 3, width 80": {"depth": 3, "width": 80, "ffn_hidden": 160},
+    "depth 4, width 64": {"depth": 4, "width": 64, "ffn_hidden": 128},
+    "depth 8, width 48": {"depth": 8, "width": 48, "ffn_hidden": 96},
 }
 JUDGES = {name: STANDARD[name] for name in ("elasticity", "darcy", "navier-stokes")} | {
     "obstacle-flow": "Obstacle flow"
@@ -96,5 +97,5 @@ RECIPE = Table(
     draw=by_error,
     caption="Error of the held-out cases.",
     more=_steps,
-    notes=("Navier-Stokes for half of the scale's epochs.",),
+    notes=("Navier-Stokes for half of the scale's epochs, rounded down.",),
 )
