@@ -19,7 +19,7 @@ TINY = {"width": 16, "depth": 2, "heads": 2, "rank": 9}
 @cache
 def _solved(name: str) -> list[PointSet]:
     """Once for all tests of a process: they take seconds."""
-    solver = CATALOGUE[name].solver(**SMALL[name])
+    solver = replace(CATALOGUE[name], fidelities={"fast": SMALL[name]}).solver_at("fast")
     return [solver.sample(case_rng(name, 1, 0, "train", i)) for i in range(4)]
 
 

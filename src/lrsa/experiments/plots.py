@@ -13,6 +13,8 @@ ACROSS = 3
 """Panels in a row."""
 NAME_SIZE, LETTER, LINE, MARK = 7, 3.8, 8, 3
 """Of the names of points: size, width of a letter, height of a line, half a mark; in 1/72 inch."""
+Box = tuple[float, float, float, float]
+"""left, right, low, high."""
 BESIDE = [(shift, up * LINE / 2 - 2) for k in range(40) for up in (k, -k) for shift in (6, -6)]
 """Where a name may be, from its point: right or left of it, and ever higher or lower."""
 POINTS_PER_INCH = 72
@@ -88,17 +90,23 @@ def names(ax: Axes, points: Mapping[str, tuple[float, float]]) -> None:
     places = {label: ax.transData.transform(place) * scale for label, place in points.items()}
     taken = [(x - MARK, x + MARK, y - MARK, y + MARK) for x, y in places.values()]
     for label, (x, y) in sorted(places.items(), key=lambda pair: pair[1][1]):
-        width = LETTER * len(label)
-        for shift, low in BESIDE:
-            left = x + shift - (width if shift < 0 else 0)
-            box = (left, left + width, y + low - 1, y + low + LINE - 1)
-            if not any(a < box[1] and box[0] < b and c < box[3] and box[2] < d for a, b, c, d in taken):
-                break
-        taken.append(box)
-        side = "right" if shift < 0 else "left"
-        ax.annotate(
-            label, points[label], (shift, low), textcoords="offset points", ha=side, fontsize=NAME_SIZE
+        boxes = {shift: _box(x, y, *shift, LETTER * len(label)) for shift in BESIDE}
+        shift = next(
+            (s for s, box in boxes.items() if not any(_meet(box, other) for other in taken)), (6, -2)
         )
+        taken.append(boxes[shift])
+        side = "right" if shift[0] < 0 else "left"
+        ax.annotate(label, points[label], shift, textcoords="offset points", ha=side, fontsize=NAME_SIZE)
+
+
+def _box(x: float, y: float, right: float, up: float, width: float) -> Box:
+    """Of a name of this width, so far from its point; it ends there where that is to the left."""
+    left = x + right - (width if right < 0 else 0)
+    return left, left + width, y + up - 1, y + up + LINE - 1
+
+
+def _meet(one: Box, other: Box) -> bool:
+    return one[0] < other[1] and other[0] < one[1] and one[2] < other[3] and other[2] < one[3]
 
 
 def bars(ax: Axes, title: str, names: Sequence[str], series: Mapping[str, Sequence[float]]) -> None:
