@@ -155,6 +155,27 @@ def test_resolution_and_few_cases_are_judged(tmp_path: Path) -> None:
     assert finding(work, "a fifth of the cases").verdict == "holds"
 
 
+def test_one_number_of_cases_that_is_lost_decides_and_one_that_is_missing_leaves_it_open(
+    tmp_path: Path,
+) -> None:
+    few = "With few training cases"
+    won = work_in(tmp_path / "won")
+    fill(LIMITED_DATA, won, lambda task: 0.01 if task.row == "LRSA" else 0.02)
+    assert finding(won, few).verdict == "holds"
+    for name, ours in (("open", 0.01), ("lost", 0.03)):
+        work = work_in(tmp_path / name)
+        assert finding(work, few).verdict == "not decided"
+        on_darcy = {"LRSA": ours, "HPM": 0.02}
+        fill(
+            LIMITED_DATA,
+            work,
+            lambda task, on=on_darcy: on.get(task.row) if task.problem == "darcy" else None,
+        )
+        found = finding(work, few)
+        assert found.verdict == ("not decided" if name == "open" else "does not hold")
+        assert ("darcy 600" in found.why) == (name == "lost")
+
+
 def test_half_precision_on_a_cpu_decides_drift_and_not_divergence(tmp_path: Path) -> None:
     work = work_in(tmp_path)
     fill(TABLE_PRECISION, work, lambda task: 0.021 if task.row.endswith("bf16") else 0.02)
