@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.ticker import LogLocator, NullFormatter, NullLocator
+from matplotlib.transforms import Bbox
 
 from lrsa.report.figures import ACCENT, INK, SOFT, WARM
 
@@ -13,8 +14,6 @@ ACROSS = 3
 """Panels in a row."""
 NAME_SIZE, LETTER, LINE, MARK = 7, 3.8, 8, 3
 """Of the names of points: size, width of a letter, height of a line, half a mark; in 1/72 inch."""
-Box = tuple[float, float, float, float]
-"""left, right, low, high."""
 BESIDE = [(shift, up * LINE / 2 - 2) for k in range(40) for up in (k, -k) for shift in (6, -6)]
 """Where a name may be, from its point: right or left of it, and ever higher or lower."""
 POINTS_PER_INCH = 72
@@ -88,25 +87,19 @@ def names(ax: Axes, points: Mapping[str, tuple[float, float]]) -> None:
     """The name of each point beside it, where it covers no point and no name; the figure is laid out."""
     scale = POINTS_PER_INCH / ax.figure.dpi
     places = {label: ax.transData.transform(place) * scale for label, place in points.items()}
-    taken = [(x - MARK, x + MARK, y - MARK, y + MARK) for x, y in places.values()]
+    taken = [Bbox.from_bounds(x - MARK, y - MARK, 2 * MARK, 2 * MARK) for x, y in places.values()]
     for label, (x, y) in sorted(places.items(), key=lambda pair: pair[1][1]):
         boxes = {shift: _box(x, y, *shift, LETTER * len(label)) for shift in BESIDE}
-        shift = next(
-            (s for s, box in boxes.items() if not any(_meet(box, other) for other in taken)), (6, -2)
-        )
+        free = (shift for shift, box in boxes.items() if not box.count_overlaps(taken))
+        shift = next(free, BESIDE[0])
         taken.append(boxes[shift])
         side = "right" if shift[0] < 0 else "left"
         ax.annotate(label, points[label], shift, textcoords="offset points", ha=side, fontsize=NAME_SIZE)
 
 
-def _box(x: float, y: float, right: float, up: float, width: float) -> Box:
+def _box(x: float, y: float, right: float, up: float, width: float) -> Bbox:
     """Of a name of this width, so far from its point; it ends there where that is to the left."""
-    left = x + right - (width if right < 0 else 0)
-    return left, left + width, y + up - 1, y + up + LINE - 1
-
-
-def _meet(one: Box, other: Box) -> bool:
-    return one[0] < other[1] and other[0] < one[1] and one[2] < other[3] and other[2] < one[3]
+    return Bbox.from_bounds(x + right - (width if right < 0 else 0), y + up - 1, width, LINE)
 
 
 def bars(ax: Axes, title: str, names: Sequence[str], series: Mapping[str, Sequence[float]]) -> None:
