@@ -73,6 +73,7 @@ def _not_run(found: Errors, columns: Sequence[str]) -> str:
 
 
 def _below(reduction: float) -> str:
+    """`20.6% below`: how far the error lies from the second best."""
     return f"{abs(reduction):.1%} {'below' if reduction >= 0 else 'above'}"
 
 

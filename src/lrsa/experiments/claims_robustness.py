@@ -39,7 +39,8 @@ def _limited(work: Work) -> Finding:
     signs = {key: better(own[key], min(rivals[key])) for key in keys if key in own and rivals[key]}
     said = f"best in {sum(s > 0 for s in signs.values())} of {len(signs)} places"
     if lost := [key for key, sign in signs.items() if sign < 0]:
-        return Finding(said, "does not hold", f"not at {', '.join(lost)} of the paper's 1000 cases")
+        labels = {column.key: column.label for column in LIMITED_DATA.columns(work.study)}
+        return Finding(said, "does not hold", f"not at {'; '.join(labels[key] for key in lost)}")
     if any(len(rivals[key]) < len(RIVALS) or key not in signs for key in keys):
         return missing("every model at every number of cases")
     return Finding(said, "holds" if min(signs.values()) > 0 else "not decided")
