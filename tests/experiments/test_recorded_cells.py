@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 from made_cells import made, record, work_in
 
+from lrsa.errors import LrsaError
 from lrsa.experiments.cells import at_stride, complete, finish, null_errors, recorded
 from lrsa.experiments.study import Study
 from lrsa.problems.catalogue import CATALOGUE
@@ -73,6 +74,21 @@ def test_null_baselines_are_of_the_cases_whatever_was_trained_on_them(tmp_path: 
     record(work, fewer, made(fewer, 0.2, nulls={"POD regression": 0.6, "nearest case": 0.7}))
     record(work, held_out, made(held_out, 0.2, nulls={"POD regression": 0.4}))
     assert null_errors([cell], work.cells) == {"mean field": 0.9, "POD regression": 0.3}
+
+
+@pytest.mark.parametrize("damage", ["{", "[]", '{"model": "lrsa"}', "no configuration"])
+def test_a_damaged_record_is_named_also_where_it_is_another_models(damage: str, tmp_path: Path) -> None:
+    work = work_in(tmp_path)
+    job, other = (work.study.job(model, "darcy") for model in ("lrsa", "fno"))
+    cell = made(job, 0.1)
+    record(work, job, cell)
+    record(work, other, made(other, 0.1, configuration={}))
+    path = work.cells / f"{other.key}.json"
+    if damage != "no configuration":
+        path.write_text(damage)
+    for ask in (lambda: null_errors([cell], work.cells), lambda: recorded(other, work.cells)):
+        with pytest.raises(LrsaError, match=f"{other.key}.json is damaged: remove it"):
+            ask()
 
 
 @pytest.mark.usefixtures("tiny")

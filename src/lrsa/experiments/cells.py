@@ -175,8 +175,10 @@ def recorded(job: Job, folder: Path) -> Cell | None:
 
 def _read(path: Path) -> Cell:
     try:
-        return Cell(**json.loads(path.read_text()))
-    except (ValueError, TypeError) as error:
+        cell = Cell(**json.loads(path.read_text()))
+        _cases(cell.configuration)  # what lacks its entries is found here
+        return cell
+    except (ValueError, TypeError, KeyError) as error:
         raise LrsaError(f"{path} is damaged: remove it, and the cell is trained again") from error
 
 
