@@ -15,6 +15,7 @@ from lrsa import open_dataset
 from lrsa.cli.program import main
 from lrsa.cli.reproduce import What
 from lrsa.data.writing import write_dataset
+from lrsa.experiments.beyond import EQUAL_TIME
 from lrsa.experiments.efficiency import Efficiency, measured, ratio
 from lrsa.experiments.everything import ALL, EXPERIMENTS, write_all
 from lrsa.experiments.experiment import Task
@@ -130,13 +131,26 @@ def test_data_that_is_not_there_leaves_the_other_problems(
 
 @pytest.mark.usefixtures("tiny")
 def test_one_row_of_the_further_tables_runs_to_its_end(home: Path) -> None:
-    tables = {"resolution": "LRSA:airfoil", "precision": "LRSA, bf16:darcy", "beyond": "Transolver:darcy"}
+    tables = {"resolution": "LRSA:airfoil", "precision": "LRSA, bf16:darcy", "beyond": "HPM:darcy"}
     for name, only in tables.items():
         assert main(["reproduce", name, "--scale", "demo", "--only", only]) == 0
     rows = json.loads((home / "results/paper/resolution-demo.json").read_text())["rows"]
     assert len({row["value"] for row in rows}) == 4
     rows = json.loads((home / "results/paper/beyond-demo.json").read_text())["equal-time"]
-    assert [row["column"] for row in rows] == ["Darcy, equal epochs", "Darcy, equal time"]
+    assert ("HPM", "Darcy") in [(row["row"], row["column"]) for row in rows]
+
+
+def test_a_rival_of_twice_the_step_gets_half_the_epochs(tmp_path: Path) -> None:
+    work = work_in(tmp_path)
+    for equal in ("epochs", "time"):
+        for task in EQUAL_TIME.tasks(work):
+            short = "epochs" in task.job.train
+            assert short <= (equal == "time")
+            if short:
+                full = CATALOGUE[task.problem].scale("demo").train["epochs"]
+                assert task.job.train["epochs"] == round(full / 2)  # as the records of `fill` have it
+        fill(EQUAL_TIME, work, lambda task: 0.03 if "epochs" in task.job.train else 0.02)
+    assert "Darcy 0.67 of LinearNO's" in str(EXPERIMENTS["beyond"].page(work))
 
 
 @pytest.mark.usefixtures("tiny")

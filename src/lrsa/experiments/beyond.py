@@ -16,23 +16,27 @@ from lrsa.experiments.table import Column, Row, Table
 from lrsa.experiments.table_standard import GRIDS, LOCAL, POINTWISE, STANDARD, both_recipes, columns
 
 OBSTACLES = "obstacle-flow"
-TIMED = ("elasticity", "darcy")
-"""The problems of the comparison at equal time: without a grid, and with one."""
-RIVALS = {
-    "Transolver": Row("Transolver", "transolver"),
-    "LinearNO": Row("LinearNO", "linear-no"),
-    "F-FNO": Row("F-FNO", "f-fno", on=frozenset({"darcy"})),
-    "Geo-FNO": Row("Geo-FNO", "geo-fno", on=frozenset({"elasticity"})),
-}
+RIVALS = (
+    Row("Transolver", "transolver", on=frozenset({"elasticity", "plasticity", "airfoil"})),
+    Row("LinearNO", "linear-no", on=frozenset({"elasticity", "plasticity", "airfoil", "darcy"})),
+    Row("HPM", "hpm", on=frozenset({"plasticity", "pipe", "navier-stokes", "darcy"})),
+    Row("FNO", "fno", on=frozenset({"navier-stokes", "darcy"})),
+    Row("F-FNO", "f-fno"),
+)
+"""Those that come nearest to LRSA at equal epochs, three or four for each problem."""
 
 
 @dataclass(frozen=True)
 class EqualTime(Table):
     """Every model gets the epochs that take as long as LRSA's training, by the measured ratio of steps."""
 
+    def tasks(self, work: Work) -> list[Task]:
+        """Those of equal epochs too: their steps say how many epochs take as long."""
+        return [*Table("", "", "", self.rows, self.columns).tasks(work), *super().tasks(work)]
+
     def jobs(self, work: Work, row: Row, column: Column) -> list[Job]:
         plain = super().jobs(work, row, column)
-        if column.key != "time" or row.model == "lrsa":
+        if row.model == "lrsa":
             return plain
         made = []
         for job in plain:
@@ -41,11 +45,6 @@ class EqualTime(Table):
                 epochs = max(1, round(cell.configuration["train"]["epochs"] / cell.ratio))
                 made.append(replace(job, train={**job.train, "epochs": epochs}))
         return made
-
-
-def _timed(study: Study) -> list[Column]:
-    pairs = [(name, key) for name in TIMED for key in ("epochs", "time")]
-    return [Column(f"{STANDARD[name]}, equal {key}", name, key) for name, key in pairs]
 
 
 def _weighted(study: Study) -> list[Column]:
@@ -63,7 +62,7 @@ def _recipes(work: Work) -> list[Row]:
 
 
 EQUAL_TIME = EqualTime(
-    "equal-time", "Error at equal training time", "", lambda work: [Row("LRSA"), *RIVALS.values()], _timed
+    "equal-time", "Error at equal training time", "", lambda work: [Row("LRSA"), *RIVALS], columns
 )
 WEIGHTS = Table(
     "weights",
@@ -81,7 +80,8 @@ MIXING = Table("local", "Filters on grids", "", lambda work: [*FILTERS, FNO], _g
 RECIPES = Table("recipes", "Our recipe and the paper's", "", _recipes, columns)
 ABOUT = {
     "equal-time": "A model whose step is cheap may make more of them. Every rival gets as many epochs as"
-    " LRSA's training time allows, by the ratio of steps that was measured on this machine.",
+    " LRSA's training time allows, by the ratio of steps that was measured on this machine. The rivals are"
+    " those that come nearest at equal epochs; LRSA filters by 3 x 3 where the points are a grid.",
     "weights": "Every point counts with the measure of the domain that it stands for, inside the"
     " compression. Training and test meshes are of one kind here; on meshes refined otherwise than those of"
     " the training the difference is larger (quadrature-weights.md beside this folder).",
@@ -109,7 +109,7 @@ class Beyond(Experiment):
         for table in self.tables:
             figure = _draw(table, work)
             plots = [Plot(table.name, table.title, "", figure)] if figure else []
-            said = [ABOUT[table.name], *_gains(table, work)]
+            said = [ABOUT[table.name], *_gains(table, work), *(_first(work) if table is EQUAL_TIME else ())]
             sections.append(Section(table.title, said, [table.grid(work)], plots))
         return Page(
             self.name,
@@ -152,6 +152,20 @@ def _gains(table: Table, work: Work) -> list[str]:
                 f" {len(ratios)} problem{'s' if len(ratios) > 1 else ''})."
             )
     return said
+
+
+def _first(work: Work) -> list[str]:
+    """Who has the smallest error at equal time, where at least one rival is measured."""
+    said = []
+    for column in columns(work.study):
+        every = {row.label: EQUAL_TIME.values(work, row, column) for row in EQUAL_TIME.rows(work)}
+        errors = {label: values[0] for label, values in every.items() if values}
+        own = errors.pop("LRSA", None)
+        if own is not None and errors:
+            rival = min(errors, key=lambda label: errors[label])
+            part = own / errors[rival]
+            said.append(f"{column.label} {part:.2f} of {rival}'s")
+    return [f"LRSA's error as a part of the best rival's: {', '.join(said)}."] if said else []
 
 
 def _draw(table: Table, work: Work) -> Figure | None:
