@@ -57,6 +57,7 @@ def rows(work: Work) -> list[Row]:
         Row("ours"),
         *(Row(label, train=train) for label, train in TRAIN.items()),
         *(Row(label, options=options) for label, options in OPTIONS.items()),
+        Row("FLARE's mixer in our backbone", "backbone-flare"),
     ]
     if work.study.job("lrsa", IN_TIME).configuration()["train"]["windows"]:
         on = frozenset({IN_TIME})
@@ -76,7 +77,7 @@ def columns(study: Study) -> list[Column]:
 def _steps(table: Table, work: Work) -> Sequence[Section]:
     """Beside the errors: a change that takes longer may be worth less than more epochs."""
     columns = table.columns(work.study)
-    changed = [row for row in table.rows(work) if row.options]
+    changed = [row for row in table.rows(work) if row.options or row.model != "lrsa"]
     grid = Grid(
         ["", *(column.label for column in columns)],
         [(row.label, [_ratio(table.cells(work, row, column)) for column in columns]) for row in changed],
