@@ -3,7 +3,9 @@
 import json
 import re
 import shutil
+from collections.abc import Callable
 from dataclasses import replace
+from functools import cache
 from pathlib import Path
 from typing import get_args
 
@@ -18,8 +20,8 @@ from lrsa.data.writing import write_dataset
 from lrsa.experiments.beyond import EQUAL_TIME
 from lrsa.experiments.efficiency import Efficiency, measured, ratio
 from lrsa.experiments.everything import ALL, EXPERIMENTS, write_all
-from lrsa.experiments.experiment import Task
-from lrsa.experiments.page import write_page
+from lrsa.experiments.experiment import Task, page_of
+from lrsa.experiments.page import Page, write_page
 from lrsa.experiments.running import pending
 from lrsa.experiments.study import Study, Work
 from lrsa.problems.catalogue import CATALOGUE
@@ -49,9 +51,17 @@ def filled(tmp_path_factory: pytest.TempPathFactory) -> Work:
     return work
 
 
+@pytest.fixture(scope="module")
+def page_named(filled: Work) -> Callable[[str], Page]:
+    """Each page of those records, drawn once."""
+    return cache(lambda name: page_of(EXPERIMENTS[name], filled))
+
+
 @pytest.mark.parametrize("name", EXPERIMENTS)
-def test_a_page_is_there_in_four_forms_and_loads_nothing(name: str, filled: Work) -> None:
-    page = EXPERIMENTS[name].page(filled)
+def test_a_page_is_there_in_four_forms_and_loads_nothing(
+    name: str, filled: Work, page_named: Callable[[str], Page]
+) -> None:
+    page = page_named(name)
     path = write_page(filled.out, page)
     text = path.read_text()
     assert not re.findall(r"(?:src|href)='(?!data:|#)", text)
@@ -64,16 +74,18 @@ def test_a_page_is_there_in_four_forms_and_loads_nothing(name: str, filled: Work
     assert not pending([EXPERIMENTS[name]], filled)
 
 
-def test_all_is_one_page_with_the_claims_first(filled: Work) -> None:
-    text = write_all(filled, [EXPERIMENTS[name] for name in ALL]).read_text()
+def test_all_is_one_page_with_the_claims_first(filled: Work, page_named: Callable[[str], Page]) -> None:
+    text = write_all(filled, list(map(page_named, ALL))).read_text()
     places = [text.index(f"<section id='{name}'") for name in ALL]
     assert min(places) == text.index("<section id='claims'")
     assert all(f"href='#{name}'" in text for name in ALL)
     assert not re.findall(r"(?:src|href)='(?!data:|#)", text)
 
 
-def test_printed_values_stand_beside_ours_and_empty_places_stay_empty(filled: Work) -> None:
-    page = write_page(filled.out, EXPERIMENTS["table-standard"].page(filled)).with_suffix(".md").read_text()
+def test_printed_values_stand_beside_ours_and_empty_places_stay_empty(
+    filled: Work, page_named: Callable[[str], Page]
+) -> None:
+    page = write_page(filled.out, page_named("table-standard")).with_suffix(".md").read_text()
     lines = [line for line in reversed(page.splitlines()) if line.startswith("| ")]
     rows = {line.split(" | ")[0].strip("| "): line for line in lines}  # of the first table
     assert rows["HPM"].split(" | ")[1] == ""

@@ -83,10 +83,9 @@ def reproduce(
     records = cells or (PAGES.parent if out == PAGES else out) / "cells"
     work = Work(Study(scale, source, recipe, matched), records, runs, out, threads, device, cluster)
     chosen = [EXPERIMENTS[name] for name in (ALL if what == "all" else [what])]
-    made = run(chosen, work, only, train=not recorded)
-    if what == "all":
-        made.append(write_all(work, chosen))
+    pages = run(chosen, work, only, train=not recorded)
+    made = write_all(work, pages) if what == "all" else out / f"{pages[-1].stem}.html"
     for experiment in chosen:
         for line in experiment.summary(work):
             console.print(line)
-    console.print(f"{what}: {made[-1]}")
+    console.print(f"{what}: {made}")

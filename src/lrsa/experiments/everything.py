@@ -7,13 +7,13 @@ from lrsa.experiments.ablation import ABLATION, FigureAblation
 from lrsa.experiments.beyond import Beyond
 from lrsa.experiments.claims import Claims
 from lrsa.experiments.efficiency import Efficiency
-from lrsa.experiments.experiment import Experiment, page_of
+from lrsa.experiments.experiment import Experiment
 from lrsa.experiments.figure_efficiency import FigureEfficiency
 from lrsa.experiments.figure_lowrank import FigureLowRank
 from lrsa.experiments.figure_qualitative import FigureQualitative
 from lrsa.experiments.learning_rates import LEARNING_RATES
 from lrsa.experiments.limited_data import LIMITED_DATA
-from lrsa.experiments.page import write_html
+from lrsa.experiments.page import Page, write_html
 from lrsa.experiments.precision import TABLE_PRECISION
 from lrsa.experiments.recipe import RECIPE
 from lrsa.experiments.resolution import RESOLUTION
@@ -54,14 +54,13 @@ ALL = [
 """Of the page of them all: the others show the same again, or are not the paper's."""
 
 
-def write_all(work: Work, experiments: Sequence[Experiment]) -> Path:
+def write_all(work: Work, pages: Sequence[Page]) -> Path:
     """One HTML page of them all, the claims first; its path."""
-    ordered = sorted(experiments, key=lambda one: one.name != "claims")
     study = work.study
     return write_html(
         work.out / f"{study.named('all')}.html",
         "Does it hold? The paper, measured again",
-        [page_of(one, work) for one in ordered],
+        sorted(pages, key=lambda page: page.name != "claims"),
         "Every table, figure and claim of the paper, made anew by one command: our number, below it the"
         " printed one.",
         f"Scale: {study.scale}. Data: {study.source}. Recipe: {study.settled}. A number is of the test"

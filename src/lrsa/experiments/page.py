@@ -5,6 +5,7 @@ import json
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from functools import cached_property
 from pathlib import Path
 from typing import Any
 
@@ -54,6 +55,14 @@ class Plot:
     caption: str
     figure: Figure
 
+    @cached_property
+    def png(self) -> bytes:
+        """Drawn once, for its file and the pages that hold it."""
+        file = io.BytesIO()
+        with matplotlib.rc_context(STYLE):
+            self.figure.savefig(file, format="png")
+        return file.getvalue()
+
 
 @dataclass(frozen=True)
 class Section:
@@ -100,7 +109,7 @@ def write_page(out: Path, page: Page) -> Path:
     for section in page.sections:
         for plot in section.plots:
             with atomic(out / _picture(page, plot)) as temporary:
-                temporary.write_bytes(_png(plot))
+                temporary.write_bytes(plot.png)
     with atomic(out / f"{page.stem}.json") as temporary:
         # JSON has no NaN: what is not defined is null.
         data = json.loads(json.dumps(page.data), parse_constant=lambda _: None)
@@ -113,7 +122,7 @@ def write_page(out: Path, page: Page) -> Path:
 def write_html(path: Path, title: str, pages: Sequence[Page], lead: str = "", about: str = "") -> Path:
     """One page of several, offline: all pictures are inside."""
     pictures = {
-        (page.name, plot.suffix): html.picture(_png(plot), plot.alt, plot.caption)
+        (page.name, plot.suffix): html.picture(plot.png, plot.alt, plot.caption)
         for page in pages
         for section in page.sections
         for plot in section.plots
@@ -127,13 +136,6 @@ def write_html(path: Path, title: str, pages: Sequence[Page], lead: str = "", ab
 
 def _picture(page: Page, plot: Plot) -> str:
     return f"{'-'.join(filter(None, [page.stem, plot.suffix]))}.png"
-
-
-def _png(plot: Plot) -> bytes:
-    file = io.BytesIO()
-    with matplotlib.rc_context(STYLE):
-        plot.figure.savefig(file, format="png")
-    return file.getvalue()
 
 
 def _markdown(page: Page) -> str:

@@ -13,7 +13,7 @@ from lrsa.errors import LrsaError, nearest
 from lrsa.experiments.cells import Cell, complete, finish
 from lrsa.experiments.estimate import estimate
 from lrsa.experiments.experiment import Experiment, Task, cell_of, page_of
-from lrsa.experiments.page import write_page
+from lrsa.experiments.page import Page, write_page
 from lrsa.experiments.study import Work
 from lrsa.files import Busy, data_home
 from lrsa.parallel.pool import Died, check_cluster, cluster_results
@@ -22,8 +22,8 @@ from lrsa.training.budget import duration
 from lrsa.training.configure import data_for_scale
 
 
-def run(experiments: Sequence[Experiment], work: Work, only: str = "", train: bool = True) -> list[Path]:
-    """Train what is not recorded yet, measure, and write the pages; their paths.
+def run(experiments: Sequence[Experiment], work: Work, only: str = "", train: bool = True) -> list[Page]:
+    """Train what is not recorded yet, measure, and write the pages.
 
     Stopped, it goes on where it was; several processes of the same command share the trainings.
 
@@ -46,7 +46,10 @@ def run(experiments: Sequence[Experiment], work: Work, only: str = "", train: bo
         for experiment in experiments:
             if not only:
                 experiment.measure(work)
-    return [write_page(work.out, page_of(experiment, work)) for experiment in experiments]
+    pages = [page_of(experiment, work) for experiment in experiments]
+    for page in pages:
+        write_page(work.out, page)
+    return pages
 
 
 def pending(experiments: Sequence[Experiment], work: Work, only: str = "") -> list[Task]:
