@@ -7,8 +7,7 @@ from lrsa.bench.settings import SETTINGS
 from lrsa.experiments.ablation import ABLATION, RANKS
 from lrsa.experiments.efficiency import measured as timed
 from lrsa.experiments.efficiency import printed_ratio, ratio
-from lrsa.experiments.figure_lowrank import POINTS, green
-from lrsa.experiments.figure_lowrank import measure as decay_of
+from lrsa.experiments.figure_lowrank import POINTS, poisson
 from lrsa.experiments.judging import (
     MARGIN,
     Claim,
@@ -34,7 +33,7 @@ LOST = 0.10
 
 
 def _compressible(work: Work) -> Finding:
-    decay = decay_of(green(POINTS), 32)
+    decay = poisson()
     rank = next(r for r, error in enumerate(decay.truncated, 1) if error < 0.01)
     return Finding(f"rank {rank} of {POINTS} leaves less than 1 %", decided(rank < POINTS / 20))
 

@@ -11,6 +11,7 @@ Young 1936). Beside it: U G Vᵀ from r of its own columns at equidistant points
 
 import platform
 from dataclasses import asdict, dataclass
+from functools import cache
 
 import numpy as np
 from matplotlib.axes import Axes
@@ -53,9 +54,8 @@ class FigureLowRank(Experiment):
     about = "the Green's function of 1-D Poisson and its low rank (figure 1)"
 
     def page(self, work: Work) -> Page:
-        kernel = green(POINTS)
-        decay = measure(kernel, RANKS)
-        figure = draw(kernel, decay)
+        decay = poisson()
+        figure = draw(green(POINTS), decay)
         note = (
             f"N = {decay.points} midpoints, numpy {np.__version__}, Python {platform.python_version()}."
             " Nothing is random. Errors are relative, Frobenius norm."
@@ -113,6 +113,12 @@ def measure(kernel: np.ndarray, ranks: int) -> Decay:
         bound=np.sqrt(np.maximum(tail, 0) * 90).tolist(),
         columns=[float(np.linalg.norm(kernel - columns(kernel, int(r))) / norm) for r in each],
     )
+
+
+@cache
+def poisson() -> Decay:
+    """Of the figure, and of the claim about it."""
+    return measure(green(POINTS), RANKS)
 
 
 def draw(kernel: np.ndarray, decay: Decay) -> Figure:
