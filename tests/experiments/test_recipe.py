@@ -6,7 +6,7 @@ import pytest
 from made_cells import fill, work_in
 
 from lrsa.experiments.page import MISSING
-from lrsa.experiments.recipe import IN_TIME, RECIPE
+from lrsa.experiments.recipe import RECIPE
 
 
 @pytest.mark.parametrize("study", [{}, {"recipe": "paper"}, {"scale": "paper"}], ids=str)
@@ -34,8 +34,7 @@ def test_every_row_is_one_change_of_our_recipe(tmp_path: Path, study: dict[str, 
 def test_its_trainings_are_short(tmp_path: Path) -> None:
     work = work_in(tmp_path)
     for task in RECIPE.tasks(work):
-        share = 2 if task.problem == IN_TIME else 3
-        assert task.job.configuration()["train"]["epochs"] == work.study.epochs(task.problem) // share
+        assert task.job.configuration()["train"]["epochs"] == work.study.epochs(task.problem) // 2
 
 
 def test_its_page_has_the_time_of_a_step_beside_the_errors(tmp_path: Path) -> None:
