@@ -25,9 +25,10 @@ demo: $(READY)
 	rm -rf runs/demo
 	$(BIN)/lrsa train darcy --scale demo --out runs/demo
 
-# Two processes of one thread each: small models gain nothing from more.
+# Two processes of one thread each: small models gain nothing from more. Many tests start the command, which bytecode
+# spares a compilation, whatever the machine says about writing it.
 test: $(READY)
-	OMP_NUM_THREADS=1 $(BIN)/python -m pytest -n 2
+	OMP_NUM_THREADS=1 PYTHONDONTWRITEBYTECODE= $(BIN)/python -m pytest -n 2
 
 test-slow: $(READY)
 	$(BIN)/python -m pytest -m slow

@@ -28,7 +28,6 @@ from lrsa.problems.catalogue import CATALOGUE
 
 pytest_plugins = ["small_runs", "small_catalogue"]
 NO_FEATURES = {"elasticity", "airfoil", "pipe"}
-FAST = ("darcy",)
 PROJECTED = {"f-fno", "lsm"}
 """Models of a grid that were published for Elasticity, by a projection to one."""
 CELLS = "out/cells"
@@ -46,10 +45,9 @@ def test_every_benchmark_has_a_small_form() -> None:
     assert set(SMALL) == set(STANDARD)
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("tiny")
-@pytest.mark.parametrize(
-    "benchmark", [name if name in FAST else pytest.param(name, marks=pytest.mark.slow) for name in SMALL]
-)
+@pytest.mark.parametrize("benchmark", SMALL)
 def test_every_model_trains_on_every_benchmark_it_accepts(benchmark: str, home: Path) -> None:
     only = ",".join(f"{model}:{benchmark}" for model in networks())
     words = ["reproduce", "table-standard", "--scale", "demo", "--only", only, "--out", "out"]

@@ -114,14 +114,13 @@ def cases(name: str, kind: Kind) -> list[PointSet]:
     return [make(SIDE.get(name, 8), sign) for sign in (1, -1)]
 
 
-def pairs() -> list[tuple[str, Kind]]:
+def pairs() -> list[Any]:
     """Every model with the kinds it accepts; what takes any set of points is given those of a mesh too."""
-    return [
-        (name, kind)
-        for name in networks()
-        for kind in CASES
-        if kind in get(name).data or (kind == "mesh" and "points" in get(name).data)
+    accepted = [(name, kind) for name in networks() for kind in CASES if kind in get(name).data]
+    also = [
+        (name, "mesh") for name in networks() if "points" in (data := get(name).data) and "mesh" not in data
     ]
+    return [*accepted, *(pytest.param(*pair, marks=pytest.mark.slow) for pair in also)]
 
 
 def build(name: str, kind: Kind, in_features: int) -> nn.Module:

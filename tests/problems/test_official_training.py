@@ -136,9 +136,8 @@ def test_every_problem_with_official_files_is_tried() -> None:
     assert set(WRITERS) == {name for name, problem in CATALOGUE.items() if problem.official}
 
 
-@pytest.mark.parametrize(
-    "name", ["elasticity", *(pytest.param(n, marks=pytest.mark.slow) for n in WRITERS if n != "elasticity")]
-)
+@pytest.mark.slow
+@pytest.mark.parametrize("name", WRITERS)
 def test_the_published_configuration_is_trained_on_the_published_files(
     name: str, home: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
