@@ -21,7 +21,7 @@ from lrsa.experiments.page import write_page
 from lrsa.experiments.recipe import RECIPE
 from lrsa.experiments.running import check, chosen, pending
 from lrsa.experiments.study import Study
-from lrsa.experiments.table_standard import STANDARD, TABLE_STANDARD, others
+from lrsa.experiments.table_standard import POINTWISE, STANDARD, TABLE_STANDARD, others
 from lrsa.files import alone
 from lrsa.models.registry import get, networks
 from lrsa.problems.catalogue import CATALOGUE
@@ -166,6 +166,17 @@ def test_lrsa_is_there_pointwise_and_with_local_mixing(home: Path) -> None:
     rows = {task.row for task in TABLE_STANDARD.tasks(work_in(home)) if task.problem == "elasticity"}
     assert "LRSA, local mixing" not in rows
     assert "LRSA, the paper's recipe" in rows
+
+
+def test_what_a_row_adds_at_the_small_scales_leaves_the_published_configuration(tmp_path: Path) -> None:
+    given = {}
+    for scale in ("demo", "paper"):
+        work = work_in(tmp_path, scale)
+        for column in TABLE_STANDARD.columns(work.study):
+            (job,) = TABLE_STANDARD.jobs(work, POINTWISE, column)
+            given[scale, column.problem] = job.options.get("frequencies")
+    assert given.pop(("demo", "navier-stokes")) == 4
+    assert not any(given.values())
 
 
 @pytest.mark.usefixtures("tiny")

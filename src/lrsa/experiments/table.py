@@ -29,6 +29,8 @@ class Row:
     label: str
     model: str = "lrsa"
     options: Mapping[str, Any] = field(default_factory=dict)
+    small: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
+    """Problem -> further options on it, where the configuration is not the published one."""
     train: Mapping[str, Any] = field(default_factory=dict)
     seeds: int = 1
     """Trainings, of the seeds 0, 1, ...; more than one are given by mean and deviation."""
@@ -104,11 +106,12 @@ class Table(Experiment):
         base = work.study.job(row.model, column.problem)
         held = {"validation": self.held_out} if self.held_out else {}
         train = {**column.train, **row.train, **held}
+        small = row.small.get(column.problem, {}) if work.study.scale != "paper" else {}
         return [
             replace(
                 base,
                 recipe=row.recipe or base.recipe,
-                options=row.options,
+                options={**row.options, **small},
                 train={**train, **({"seed": seed} if seed else {})},
                 samples=column.samples,
             )

@@ -1,6 +1,7 @@
 """The paper's table of the standard benchmarks: eight baselines and LRSA, pointwise and with local mixing."""
 
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 
 from matplotlib.axes import Axes
@@ -39,7 +40,8 @@ BASELINES = {
     "LinearNO": "linear-no",
 }
 """The paper's, by the name of the model that stands for each."""
-POINTWISE = Row("LRSA", options={"local": "pointwise"})
+POINTWISE = Row("LRSA", options={"local": "pointwise"}, small={"navier-stokes": {"frequencies": 4}})
+"""Without a filter, only sinusoids of the coordinates tell how far apart two points of a frame are."""
 LOCAL = Row("LRSA, local mixing", options={"local": "depthwise"}, on=GRIDS)
 
 
@@ -58,8 +60,8 @@ def both_recipes(work: Work) -> list[Row]:
     other = "paper" if work.study.settled == "ours" else "ours"
     named = "the paper's recipe" if other == "paper" else "our recipe"
     return [
-        Row("LRSA, " + named, options={"local": "pointwise"}, recipe=other),
-        Row("LRSA, local mixing, " + named, options={"local": "depthwise"}, on=GRIDS, recipe=other),
+        replace(POINTWISE, label=f"LRSA, {named}", recipe=other),
+        replace(LOCAL, label=f"LRSA, local mixing, {named}", recipe=other),
         Row("Transolver, " + named, "transolver", recipe=other),
     ]
 
@@ -155,7 +157,9 @@ TABLE_STANDARD = Table(
     other=_other,
     notes=(
         "LRSA is the paper's block, which mixes no neighbours; LRSA with local mixing adds a depthwise 3 x 3"
-        " convolution where the points are a grid, which the paper's does not have.",
+        " convolution where the points are a grid, which the paper's does not have. On Navier-Stokes the"
+        " former is shown four sinusoids of each coordinate at the small scales, the latter none: held-out"
+        " cases say so.",
         "Cases, loss, optimiser, schedule and epochs are the same for every row. The sizes (width, depth,"
         " heads, rank) are those of the scale, unless a model was published smaller; --matched makes the"
         " parameters equal by the width.",
