@@ -158,8 +158,8 @@ TABLE_STANDARD = Table(
     notes=(
         "LRSA is the paper's block, which mixes no neighbours; LRSA with local mixing adds a depthwise 3 x 3"
         " convolution where the points are a grid, which the paper's does not have. On Navier-Stokes the"
-        " former is shown four sinusoids of each coordinate at the small scales; the latter, whose filter sees"
-        " where a point is, learns more from raw ones.",
+        " former is shown four sinusoids of each coordinate at the small scales; the latter, whose filter"
+        " knows the neighbours, learns more from raw ones.",
         "Cases, loss, optimiser, schedule and epochs are the same for every row. The sizes (width, depth,"
         " heads, rank) are those of the scale, unless a model was published smaller; --matched makes the"
         " parameters equal by the width.",
