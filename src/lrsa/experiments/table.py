@@ -29,8 +29,6 @@ class Row:
     label: str
     model: str = "lrsa"
     options: Mapping[str, Any] = field(default_factory=dict)
-    small: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
-    """Problem -> further options on it, where the configuration is not the published one."""
     train: Mapping[str, Any] = field(default_factory=dict)
     seeds: int = 1
     """Trainings, of the seeds 0, 1, ...; more than one are given by mean and deviation."""
@@ -40,6 +38,8 @@ class Row:
     """The problems it is for; None: all. Its other places stay empty."""
     printed: str | None = None
     """The row of the paper that it stands beside, where that is called otherwise."""
+    small: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
+    """Problem -> further options on it, where the configuration is not the published one."""
 
 
 @dataclass(frozen=True)
