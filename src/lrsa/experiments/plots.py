@@ -22,8 +22,8 @@ HUES = (ACCENT, WARM, "#6a8f3c", "#8a5a9e", "#b08a2e", "#4b6cb7", "#a34d6b", "#5
 
 
 def colour(label: str) -> str:
-    """LRSA and Transolver have their own."""
-    return ACCENT if label.startswith("LRSA") else WARM if label.startswith("Transolver") else SOFT
+    """LRSA, our recipe and Transolver have their own."""
+    return ACCENT if label.startswith(("LRSA", "ours")) else WARM if label.startswith("Transolver") else SOFT
 
 
 def panels(count: int, width: float = 4.2, height: float = 3.2) -> tuple[Figure, list[Axes]]:
