@@ -167,6 +167,7 @@ def candidates_for(data: Dataset) -> list[Candidate]:
         made.append(Candidate("with Fourier filters", "lrsa-fourier"))
         made.append(Candidate("fno in our backbone", "backbone-fno"))
     else:
+        made.append(Candidate("sinusoids of the coordinates", "lrsa", {"frequencies": 4}))
         made.append(Candidate("linear-no in our backbone", "backbone-linear-no"))
     if data.schema.protocol != "autoregressive" and corresponding(data) and not scattered(data):
         made.append(Candidate("pod-rbf", "pod-rbf"))
