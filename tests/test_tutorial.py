@@ -65,6 +65,7 @@ def test_from_a_folder_of_meshes_to_meshes_with_predictions(tmp_path: Path):
         assert not after.point_data["displacement_predicted"][:, 2].any()
 
 
+@pytest.mark.slow
 def test_from_airfoils_to_their_lift_with_an_interval(tmp_path: Path):
     for words in commands(2):
         run(words, tmp_path)

@@ -459,6 +459,7 @@ def test_checkpointing_keeps_less() -> None:
     assert kept(recompute_blocks(small(depth=6))) < 0.4 * kept(small(depth=6))
 
 
+@pytest.mark.slow
 @pytest.mark.filterwarnings("ignore:The .grad attribute of a Tensor:UserWarning")
 def test_blocks_are_compiled_once_for_all_depths_and_numbers_of_points() -> None:
     torch._dynamo.reset()

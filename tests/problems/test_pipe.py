@@ -149,6 +149,7 @@ def test_the_mirrored_pipe_has_the_mirrored_flow() -> None:
         assert np.abs(ours - flipped).max() < 1e-6
 
 
+@pytest.mark.slow
 def test_refinement_changes_little() -> None:
     assert difference(0, 16, 32) < 5e-3
     assert difference(0, 32, 64) < 1e-3

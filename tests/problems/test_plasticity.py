@@ -210,6 +210,7 @@ def test_no_node_is_above_the_die_and_no_element_inverted() -> None:
     assert np.abs(run.frames[:, :, -1, 1] - (TOP - HEIGHT)).max() == 0
 
 
+@pytest.mark.slow
 def test_a_step_half_as_long_changes_little() -> None:
     once, twice = forged().frames, forged(replace(COARSE, safety=0.45)).frames
     assert np.linalg.norm(once - twice) < 0.02 * np.linalg.norm(twice - twice[0])
