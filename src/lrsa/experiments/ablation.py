@@ -61,7 +61,7 @@ def _components(table: Table, work: Work, column: Column) -> dict[str, float]:
 
 def _rank_panel(ax: Axes, table: Table, work: Work, column: Column) -> None:
     series = _ranks(table, work, column)
-    if not series:
+    if max(map(len, series.values()), default=0) < 2:  # one rank tells nothing of the others
         ax.set_visible(False)
         return
     curves(ax, column.label, series, "rank M")
