@@ -137,7 +137,6 @@ def test_a_constant_axis_is_an_input_and_dropped_inside(tmp_path: Path) -> None:
     np.testing.assert_array_equal(run({"x": x, "f": f}), run({"x": elsewhere, "f": f}))
 
 
-@pytest.mark.slow
 def test_what_a_program_may_differ_by_is_measured_without_the_mean_of_the_targets(
     capsys: Capture, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
