@@ -33,7 +33,9 @@ def columns(study: Study) -> list[Column]:
 
 def crossing(table: Table, work: Work) -> Figure | None:
     """The error over the rank, one panel for each problem; below, the components."""
-    shown = [c for c in table.columns(work.study) if _ranks(table, work, c) or _components(table, work, c)]
+    shown = [
+        c for c in table.columns(work.study) if _ranks(table, work, c) or len(_components(table, work, c)) > 1
+    ]
     if not shown:
         return None
     figure = Figure(figsize=(4.2 * len(shown), 6.4), layout="constrained")
@@ -45,12 +47,13 @@ def crossing(table: Table, work: Work) -> Figure | None:
 
 
 def _ranks(table: Table, work: Work, column: Column) -> dict[str, list[tuple[float, float]]]:
+    """(rank, error) of each model; nothing where all have one rank, which tells nothing of the others."""
     found: dict[str, list[tuple[float, float]]] = {}
     for row in table.rows(work):
         model, _, rank = row.label.partition(", rank ")
         if rank and (values := table.values(work, row, column)):
             found.setdefault(model, []).append((float(rank), values[0]))
-    return found
+    return found if any(len(curve) > 1 for curve in found.values()) else {}
 
 
 def _components(table: Table, work: Work, column: Column) -> dict[str, float]:
@@ -61,7 +64,7 @@ def _components(table: Table, work: Work, column: Column) -> dict[str, float]:
 
 def _rank_panel(ax: Axes, table: Table, work: Work, column: Column) -> None:
     series = _ranks(table, work, column)
-    if max(map(len, series.values()), default=0) < 2:  # one rank tells nothing of the others
+    if not series:
         ax.set_visible(False)
         return
     curves(ax, column.label, series, "rank M")
