@@ -127,8 +127,12 @@ def test_candidates_suit_the_data(data: Path) -> None:
     assert "pod-rbf" in models(data)
     assert "backbone-fno" in models(data)
     assert not {"pod-rbf", "backbone-fno"} & models(ragged)
+    ragged_set = lrsa.open_dataset(ragged)
     names = [candidate.name for candidate in candidates_for(lrsa.open_dataset(data))]
     assert len(set(names)) == len(names) >= 8
+    sinusoids = [c.options["frequencies"] for c in candidates_for(ragged_set) if "frequencies" in c.options]
+    assert sinusoids == [4], "points that no grid tells what is near"
+    assert "sinusoids of the coordinates" not in names
 
 
 def test_what_cannot_be_tuned_is_refused(data: Path, capsys: Capture) -> None:
