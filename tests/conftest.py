@@ -17,6 +17,7 @@ from lrsa.kernels import build
 from lrsa.models import registry
 from lrsa.models.attention import Attention, LowRankSpatialAttention
 from lrsa.models.operator import LRSA
+from lrsa.report.figures import STYLE
 
 os.environ["LRSA_KERNELS"] = "0"
 # On some virtual machines half-precision products fail by AMX: `autocast` sees to that, bare models do not.
@@ -34,6 +35,14 @@ def _seed() -> None:
 def _own_registry(monkeypatch: pytest.MonkeyPatch) -> None:
     """Models that a test registers are gone after it."""
     monkeypatch.setattr(registry, "_MODELS", dict(registry._MODELS))
+
+
+@pytest.fixture(autouse=True)
+def _coarse_figures(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Reports are drawn fast, but in the tests of reports: placing the parts of a figure takes its time."""
+    if "report" not in request.path.parts:
+        monkeypatch.setitem(STYLE, "figure.constrained_layout.use", False)
+        monkeypatch.setitem(STYLE, "savefig.dpi", 30)
 
 
 @pytest.fixture

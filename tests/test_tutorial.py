@@ -1,7 +1,6 @@
 """The commands of the tutorial, as they stand there, on fewer cases: VTU folder to predicted VTU."""
 
 import json
-import os
 import re
 import shlex
 import subprocess
@@ -12,6 +11,7 @@ import numpy as np
 import pytest
 import pyvista
 
+from lrsa.cli.program import main
 from lrsa.data.store import Dataset
 
 ROOT = Path(__file__).parent.parent
@@ -35,27 +35,34 @@ def commands(part: int = 1) -> list[list[str]]:
     return [shlex.split(line) for line in text.splitlines()]
 
 
-def run(words: list[str], folder: Path) -> None:
+@pytest.fixture(autouse=True)
+def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """Where the reader is, with a home of its own."""
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("LRSA_HOME", str(tmp_path / "home"))
+    return tmp_path
+
+
+def run(words: list[str]) -> None:
     program, *rest = words
-    start = {"python": [sys.executable], "lrsa": [sys.executable, "-m", "lrsa"]}[program]
     rest = [str(ROOT / word) if word.startswith("docs/") else word for word in rest]
-    environment = {**os.environ, "LRSA_HOME": str(folder / "home"), "OMP_NUM_THREADS": "1"}
-    done = subprocess.run(
-        [*start, *rest], cwd=folder, env=environment, capture_output=True, text=True, check=False
-    )
-    assert done.returncode == 0, done.stderr
+    if program == "lrsa":
+        assert main(rest) == 0
+    else:
+        assert program == "python"
+        subprocess.run([sys.executable, *rest], check=True)
 
 
-def test_from_a_folder_of_meshes_to_meshes_with_predictions(tmp_path: Path):
+def test_from_a_folder_of_meshes_to_meshes_with_predictions(folder: Path):
     first, third = commands(), commands(3)
     assert [words[1] for words in first if words[0] == "lrsa"] == ["data", "train", "predict"]
     assert [words[1] for words in third if words[0] == "lrsa"] == ["tune", "data", "train"]
     for words in first:
-        run(words, tmp_path)
-    assert (tmp_path / "runs" / "plates" / "report.html").exists()
+        run(words)
+    assert (folder / "runs" / "plates" / "report.html").exists()
     for i in range(4):
-        before = pyvista.read(tmp_path / "new" / f"plate_{i:03d}.vtu")
-        after = pyvista.read(tmp_path / "predicted" / f"plate_{i:03d}.vtu")
+        before = pyvista.read(folder / "new" / f"plate_{i:03d}.vtu")
+        after = pyvista.read(folder / "predicted" / f"plate_{i:03d}.vtu")
         assert np.array_equal(before.points, after.points)
         assert np.array_equal(before.cells, after.cells)
         for name in before.point_data:
@@ -66,32 +73,32 @@ def test_from_a_folder_of_meshes_to_meshes_with_predictions(tmp_path: Path):
 
 
 @pytest.mark.slow
-def test_from_airfoils_to_their_lift_with_an_interval(tmp_path: Path):
+def test_from_airfoils_to_their_lift_with_an_interval(folder: Path):
     for words in commands(2):
-        run(words, tmp_path)
-    table = (tmp_path / "with-lift" / "quantities.csv").read_text().splitlines()
+        run(words)
+    table = (folder / "with-lift" / "quantities.csv").read_text().splitlines()
     assert table[0] == 'case,lift,"lift, interval",suction,"suction, interval"'
     assert len(table) == 5
-    after = pyvista.read(tmp_path / "with-lift" / "airfoil_000.vtu")
+    after = pyvista.read(folder / "with-lift" / "airfoil_000.vtu")
     assert {"cp_predicted", "cp_error", "cp_spread", "cp_interval"} <= set(after.point_data)
-    report = (tmp_path / "runs" / "airfoils" / "report.html").read_text()
+    report = (folder / "runs" / "airfoils" / "report.html").read_text()
     assert "Quantities and intervals" in report
     assert "cp over x" in report
 
 
-def test_one_mesh_and_two_numbers_are_interpolated(tmp_path: Path) -> None:
+def test_one_mesh_and_two_numbers_are_interpolated(folder: Path) -> None:
     for words in commands(3)[1:]:
-        run(words, tmp_path)
-    found = json.loads((tmp_path / "runs" / "fins" / "evaluation.json").read_text())
+        run(words)
+    found = json.loads((folder / "runs" / "fins" / "evaluation.json").read_text())
     assert found["relative_l2"] < 0.05 * found["nulls"]["mean field"]
-    assert Dataset(tmp_path / "fins.h5", "train").grid == (11, 41)
+    assert Dataset(folder / "fins.h5", "train").grid == (11, 41)
 
 
 @pytest.mark.slow
-def test_several_models_on_a_budget(tmp_path: Path) -> None:
+def test_several_models_on_a_budget(folder: Path) -> None:
     """Nine candidates: a minute, however few their steps are."""
     for words in [*commands()[:1], *commands()[2:3], *commands(3)[:1]]:
-        run(words, tmp_path)
-    kept = json.loads((tmp_path / "runs" / "tuned" / "tune.json").read_text())
+        run(words)
+    kept = json.loads((folder / "runs" / "tuned" / "tune.json").read_text())
     assert len(kept["trials"]) > len(kept["candidates"])
-    assert (tmp_path / "runs" / "tuned" / "report.html").exists()
+    assert (folder / "runs" / "tuned" / "report.html").exists()

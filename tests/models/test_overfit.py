@@ -120,7 +120,15 @@ def pairs() -> list[Any]:
     also = [
         (name, "mesh") for name in networks() if "points" in (data := get(name).data) and "mesh" not in data
     ]
-    return [*accepted, *(pytest.param(*pair, marks=pytest.mark.slow) for pair in also)]
+    return [
+        pytest.param(*pair, marks=pytest.mark.slow if pair in also or _like_another(*pair) else ())
+        for pair in [*accepted, *also]
+    ]
+
+
+def _like_another(name: str, kind: Kind) -> bool:
+    """A bent grid, where a flat one or LRSA in the same backbone shows it already."""
+    return kind == "structured" and ("grid" in get(name).data or get(name).family == "backbone")
 
 
 def build(name: str, kind: Kind, in_features: int) -> nn.Module:

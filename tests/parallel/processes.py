@@ -1,5 +1,9 @@
-"""Several processes that meet on this machine, as torchrun would start them."""
+"""Several processes that meet on this machine, as torchrun would start them.
 
+They are forked from one that has imported what they need: importing takes seconds of each process otherwise.
+"""
+
+import multiprocessing as python_processes
 import os
 import socket
 from collections.abc import Callable
@@ -17,7 +21,11 @@ def free_port() -> int:
 
 def together(size: int, work: Callable[..., None], *given: Any, port: int | None = None) -> None:
     """`work(*given)` in so many processes, each of which can call `joined`; they meet at the port."""
-    multiprocessing.spawn(_one, (size, port or free_port(), work, given), nprocs=size)  # pyright: ignore[reportPrivateImportUsage]
+    python_processes.set_forkserver_preload(
+        ["torch._dynamo", "lrsa.training.fit", "lrsa.surrogate.surrogate"]
+    )
+    given = (size, port or free_port(), work, given)
+    multiprocessing.start_processes(_one, given, nprocs=size, start_method="forkserver")  # pyright: ignore[reportPrivateImportUsage]
 
 
 def _one(rank: int, size: int, port: int, work: Callable[..., None], given: tuple[Any, ...]) -> None:
