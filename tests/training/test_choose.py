@@ -10,8 +10,9 @@ from small import grid_cases, ragged_cases, write
 
 import lrsa
 from lrsa.pointset import PointSet
+from lrsa.problems.catalogue import get
 from lrsa.training.budget import ENOUGH, Pace
-from lrsa.training.choose import SIZES_OF_MODELS, SMALL, THIN, elongation, for_data
+from lrsa.training.choose import SIZES_OF_MODELS, SMALL, THIN, elongation, for_data, for_problem
 from lrsa.training.config import RunConfig
 from lrsa.training.fit import prepare
 from lrsa.training.loop import Trainer
@@ -117,3 +118,10 @@ def test_models_that_need_all_points_are_not_thinned() -> None:
     assert {train["points"] for _, train in for_data(data, "lrsa").levels} == {*THIN, None}
     assert {train["points"] for _, train in for_data(data, "graphsage").levels} == {None}
     assert for_data(data, "pod-rbf").levels == ()
+
+
+@pytest.mark.parametrize(("model", "points"), [("lrsa", 1500), ("deeponet", None), ("hpm", None)])
+def test_nor_are_those_that_need_them_as_published_for_a_benchmark(model: str, points: int | None) -> None:
+    """DeepONet reads any set of points by its own options, and the inputs of Heat Transfer by their order."""
+    problem = get("heat-transfer")
+    assert for_problem(problem, problem.scale("demo"), model).train.get("points") == points

@@ -102,13 +102,14 @@ def for_problem(problem: Problem, scale: Scale, model: str) -> Choice:
                 options[k] = min(sizes[k], largest) if isinstance(largest, int) else sizes[k]
         if scale.preset is None and options.get("latent_grid"):
             options["latent_grid"] = LATENT_GRID
+    of_data = {k: options[k] for k in DATA_ARGUMENTS if k in options}
     options = {k: v for k, v in options.items() if k in known and k not in DATA_ARGUMENTS}
     named = {"loss": problem.loss, "metrics": problem.metrics}
     settings |= {name: words for name, words in named.items() if words != getattr(TrainConfig, name)}
     settings |= scale.train
     if options.get("time_axis"):
         settings["batch_size"] = min(WHOLE_CASES, settings.get("batch_size", TrainConfig.batch_size))
-    if "points" in settings and _needs_all_points(model):
+    if "points" in settings and _needs_all_points(model, {**of_data, **options}):
         del settings["points"]
     if get(model).family == "fitted":
         return Choice({}, {"validation": 0.0}, scale.about)
@@ -134,7 +135,7 @@ def for_data(data: Dataset, model: str) -> Choice:
         why += f", {ratio:.3g} times as long as wide (each axis has its own scale)"
     if gridded:
         why += f", on a grid of {' x '.join(map(str, data.grid or ()))} (local mixing)"
-    thins = not gridded and not _needs_all_points(model)
+    thins = not gridded and not _needs_all_points(model, {})
     levels = []
     for sizes, seen in _levels(n, cases * n > MUCH, thins):
         rank = min(64, sizes["rank"] * (2 if n > MANY else 1))
@@ -174,8 +175,8 @@ def _levels(n: int, much: bool, thins: bool) -> Iterator[tuple[Mapping[str, int]
     yield from ((sizes, None) for sizes in large)
 
 
-def _needs_all_points(model: str) -> bool:
-    """Whether the model, by its own options, cannot do with some of the points."""
-    made = create_model(model, coord_dim=2, in_features=1, out_features=1)
-    needs = needs_of(made)
+def _needs_all_points(model: str, options: Mapping[str, Any]) -> bool:
+    """Whether the model, by these options, cannot do with some of the points."""
+    plain = {"coord_dim": 2, "in_features": 1, "out_features": 1}
+    needs = needs_of(create_model(model, **{**plain, **options}))
     return bool(needs.grid or needs.geometry or needs.sensors or needs.domains)
