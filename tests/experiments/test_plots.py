@@ -11,7 +11,7 @@ from lrsa.experiments.plots import logarithmic, names, panels
 
 
 def test_no_name_of_a_point_covers_another() -> None:
-    """Points on a heap, and one by itself, whose name stays beside it."""
+    """Points on a heap, and one by itself, whose name stays beside it; all are inside the axes."""
     points = {f"model {i}": (100.0 + i, 0.02 * 1.002**i) for i in range(8)} | {"alone": (1000.0, 0.1)}
     figure, (ax,) = panels(1)
     for place in points.values():
@@ -29,6 +29,7 @@ def test_no_name_of_a_point_covers_another() -> None:
     assert written["alone"].get_position()[1] == -2
     marks = [ax.transData.transform(place) for place in points.values()]
     assert not any(box.contains(*mark) for box in boxes for mark in marks)
+    assert all(ax.bbox.x0 <= box.x0 and box.x1 <= ax.bbox.x1 for box in boxes)
 
 
 def test_a_rank_by_itself_is_no_curve(tmp_path: Path) -> None:

@@ -84,14 +84,19 @@ def curves(
 
 
 def names(ax: Axes, points: Mapping[str, tuple[float, float]]) -> None:
-    """The name of each point beside it, where it covers no point and no name; the figure is laid out."""
+    """The name of each point beside it: it covers no point and no name, and is inside the axes if it can be.
+
+    The figure is laid out.
+    """
     scale = POINTS_PER_INCH / ax.figure.dpi
+    frame = Bbox(ax.bbox.get_points() * scale)
     places = {label: ax.transData.transform(place) * scale for label, place in points.items()}
     taken = [Bbox.from_bounds(x - MARK, y - MARK, 2 * MARK, 2 * MARK) for x, y in places.values()]
     for label, (x, y) in sorted(places.items(), key=lambda pair: pair[1][1]):
         boxes = {shift: _box(x, y, *shift, LETTER * len(label)) for shift in BESIDE}
-        free = (shift for shift, box in boxes.items() if not box.count_overlaps(taken))
-        shift = next(free, BESIDE[0])
+        free = [shift for shift, box in boxes.items() if not box.count_overlaps(taken)] or BESIDE[:1]
+        inside = (shift for shift in free if frame.x0 <= boxes[shift].x0 and boxes[shift].x1 <= frame.x1)
+        shift = next(inside, free[0])
         taken.append(boxes[shift])
         side = "right" if shift[0] < 0 else "left"
         ax.annotate(label, points[label], shift, textcoords="offset points", ha=side, fontsize=NAME_SIZE)
