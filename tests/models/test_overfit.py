@@ -117,7 +117,7 @@ def cases(name: str, kind: Kind) -> list[PointSet]:
 def pairs() -> list[Any]:
     """Every model with the kinds it accepts; what takes any set of points is given those of a mesh too."""
     accepted = [(name, kind) for name in networks() for kind in CASES if kind in get(name).data]
-    also = [
+    also: list[tuple[str, Kind]] = [
         (name, "mesh") for name in networks() if "points" in (data := get(name).data) and "mesh" not in data
     ]
     return [
