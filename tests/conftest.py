@@ -4,12 +4,16 @@ Blocks are computed by torch, as recorded trainings were, but where a test asks 
 """
 
 import os
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
+from pathlib import Path
 from typing import Any
 
 import pytest
 import torch
 from hypothesis import settings
+from matplotlib.figure import Figure
 from torch import Tensor, nn
 
 from lrsa.context import Context
@@ -17,7 +21,6 @@ from lrsa.kernels import build
 from lrsa.models import registry
 from lrsa.models.attention import Attention, LowRankSpatialAttention
 from lrsa.models.operator import LRSA
-from lrsa.report.figures import STYLE
 
 os.environ["LRSA_KERNELS"] = "0"
 # On some virtual machines half-precision products fail by AMX: `autocast` sees to that, bare models do not.
@@ -41,8 +44,15 @@ def _own_registry(monkeypatch: pytest.MonkeyPatch) -> None:
 def _coarse_figures(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
     """Reports are drawn fast, but in the tests of reports: placing the parts of a figure takes its time."""
     if "report" not in request.path.parts:
-        monkeypatch.setitem(STYLE, "figure.constrained_layout.use", False)
-        monkeypatch.setitem(STYLE, "savefig.dpi", 30)
+        monkeypatch.setattr("lrsa.report.figures._figure", _coarse_figure)
+
+
+@contextmanager
+def _coarse_figure(path: Path, size: tuple[float, float]) -> Iterator[Figure]:
+    path.parent.mkdir(parents=True, exist_ok=True)
+    figure = Figure(figsize=size)
+    yield figure
+    figure.savefig(path, dpi=30)
 
 
 @pytest.fixture

@@ -53,7 +53,6 @@ STYLE: dict[Any, Any] = {
     "legend.framealpha": 0.85,
     "legend.edgecolor": "none",
     "legend.fontsize": 8.5,
-    "figure.constrained_layout.use": True,
     "figure.dpi": 100,
     "savefig.dpi": 170,
 }
@@ -272,6 +271,6 @@ def _finish(axes: Axes) -> None:
 def _figure(path: Path, size: tuple[float, float]) -> Iterator[Figure]:
     path.parent.mkdir(parents=True, exist_ok=True)
     with matplotlib.rc_context(STYLE):
-        figure = Figure(figsize=size)
+        figure = Figure(figsize=size, layout="constrained")
         yield figure
         figure.savefig(path, bbox_inches="tight", pad_inches=0.05)
