@@ -146,7 +146,7 @@ def test_what_a_program_may_differ_by_is_measured_without_the_mean_of_the_target
     quick(write(tmp_path / "p.h5", cases), run, epochs=1)
     assert export_run(run, "torch").difference < 1e-3
     right = Torch.read
-    for share in (0.9, float("nan")):
+    for share in (0.0, 0.9, float("nan")):
 
         def wrong(self: Torch, path: Path, share: float = share) -> Callable[[Mapping[str, Tensor]], Tensor]:
             return lambda inputs: 1e5 + share * (right(self, path)(inputs) - 1e5)

@@ -7,6 +7,7 @@ import multiprocessing as python_processes
 import os
 import socket
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import torch
@@ -21,21 +22,20 @@ def free_port() -> int:
 
 def together(size: int, work: Callable[..., None], *given: Any, port: int | None = None) -> None:
     """`work(*given)` in so many processes, each of which can call `joined`; they meet at the port."""
-    python_processes.set_forkserver_preload(
-        ["torch._dynamo", "lrsa.training.fit", "lrsa.surrogate.surrogate"]
+    python_processes.set_forkserver_preload(["torch._dynamo", "lrsa.training.fit"])
+    told = {"WORLD_SIZE": size, "MASTER_ADDR": "127.0.0.1", "MASTER_PORT": port or free_port()}
+    environment = {**os.environ, **{name: str(value) for name, value in told.items()}}
+    multiprocessing.start_processes(  # pyright: ignore[reportPrivateImportUsage]
+        _one, (environment, Path.cwd(), work, given), nprocs=size, start_method="forkserver"
     )
-    given = (size, port or free_port(), work, given)
-    multiprocessing.start_processes(_one, given, nprocs=size, start_method="forkserver")  # pyright: ignore[reportPrivateImportUsage]
 
 
-def _one(rank: int, size: int, port: int, work: Callable[..., None], given: tuple[Any, ...]) -> None:
-    told = {
-        "RANK": rank,
-        "LOCAL_RANK": rank,
-        "WORLD_SIZE": size,
-        "MASTER_ADDR": "127.0.0.1",
-        "MASTER_PORT": port,
-    }
-    os.environ.update({name: str(value) for name, value in told.items()})
+def _one(
+    rank: int, environment: dict[str, str], folder: Path, work: Callable[..., None], given: tuple[Any, ...]
+) -> None:
+    # What they are forked from has the environment and the folder of the first test that used it.
+    os.environ.clear()
+    os.environ.update({**environment, "RANK": str(rank), "LOCAL_RANK": str(rank)})
+    os.chdir(folder)
     torch.set_num_threads(1)
     work(*given)
