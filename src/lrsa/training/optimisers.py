@@ -179,16 +179,22 @@ def orthogonal(matrices: Tensor) -> Tensor:
 
     X = G / |G|, then five times X <- 3.4445 X - 4.7750 A X + 2.0315 A A X with A = X Xᴴ (Newton-Schulz): the
     singular vectors of G, and singular values between 0.7 and 1.2 unless they are far below its largest.
+
+    The square is completed, a + b A + c A² = c (A + b/2c)² + a - b²/4c: what is added stands on the diagonal,
+    and every product writes its memory once.
     """
     a, b, c = COEFFICIENTS
     x = matrices.to(torch.promote_types(matrices.dtype, torch.float32))
     entries = (torch.view_as_real(x) if x.is_complex() else x).flatten(1)  # torch's complex norm is slow
     x = x * torch.linalg.vector_norm(entries, dim=1).clamp(min=SMALLEST).reciprocal()[:, None, None]
     gram, polynomial = (x.new_empty(*x.shape[:2], x.shape[1]) for _ in range(2))
+    diagonals = [each.diagonal(dim1=1, dim2=2) for each in (gram, polynomial)]
     following = torch.empty_like(x)  # fresh memory for every product would cost a seventh more
     for _ in range(ITERATIONS):
         torch.bmm(x, x.mH, out=gram)
-        torch.baddbmm(gram, gram, gram, beta=b, alpha=c, out=polynomial)
-        torch.baddbmm(x, polynomial, x, beta=a, out=following)
+        diagonals[0].add_(b / (2 * c))
+        polynomial.baddbmm_(gram, gram, beta=0, alpha=c)
+        diagonals[1].add_(a - b * b / (4 * c))
+        torch.bmm(polynomial, x, out=following)
         x, following = following, x
     return x
