@@ -1,10 +1,11 @@
-"""The automatic choice on eight data sets that have little in common, within so many minutes each.
+"""The automatic choice on nine data sets that have little in common, within so many minutes each.
 
     python studies/automatic.py --out results/automatic.md [--minutes 2] [NAME ...]
 
 Each set is made here from a formula or one of the project's solvers, then trained by what `lrsa train FILE
 --minutes M` does, on one thread. The page has the error beside every null baseline, the time asked for and
-taken, and what the tool said. Data and runs are kept under $LRSA_HOME/automatic: a second call goes on.
+taken, and what the tool said; sets on grids are trained by other models too. Data and runs are kept under
+$LRSA_HOME/automatic: a second call goes on.
 """
 
 import argparse
@@ -26,15 +27,22 @@ from lrsa.pointset import Names, PointSet
 from lrsa.problems.catalogue import get
 from lrsa.report.printing import number
 from lrsa.training.config import RunConfig
+from lrsa.training.configure import named
 from lrsa.training.fit import prepare, train_run
 
 Case = Callable[[np.random.Generator], PointSet]
+SHOWN = ("width", "depth", "rank")
 
 
 def grid(rng: np.random.Generator) -> PointSet:
     """Darcy flow through a random medium, 22 x 22 points, by the project's solver."""
     problem = get("darcy")
     return problem.solver_at("fast").sample(rng)
+
+
+def obstacles(rng: np.random.Generator) -> PointSet:
+    """Stokes flow past one to four ellipses in a channel, 32 x 32 points, by the project's solver."""
+    return get("obstacle-flow").solver_at("fast").sample(rng)
 
 
 def long_channel(rng: np.random.Generator) -> PointSet:
@@ -133,6 +141,7 @@ def time_series(rng: np.random.Generator) -> PointSet:
 
 SETS: dict[str, tuple[Case, int, int]] = {
     "grid": (grid, 200, 50),
+    "obstacles": (obstacles, 200, 50),
     "long-channel": (long_channel, 160, 40),
     "thin-surface": (thin_surface, 100, 25),
     "ragged-airfoils": (ragged_airfoils, 150, 40),
@@ -142,6 +151,9 @@ SETS: dict[str, tuple[Case, int, int]] = {
     "time-series": (time_series, 100, 25),
 }
 """How a case is made, how many to learn from, how many to test."""
+ON_GRIDS = ("grid", "obstacles", "twenty-cases")
+OTHERS = ("lrsa", "fno")
+"""What these are trained by as well, for the same time."""
 
 
 def made(name: str, folder: Path) -> Path:
@@ -156,15 +168,17 @@ def made(name: str, folder: Path) -> Path:
     return path
 
 
-def measured(name: str, folder: Path, minutes: float) -> dict[str, Any]:
+def measured(name: str, folder: Path, minutes: float, model: str | None = None) -> dict[str, Any]:
     """What came of it, from the file where it was measured before."""
-    kept, run = folder / f"{name}-{minutes:g}.json", folder / f"{name}-{minutes:g}"
+    run = folder / "-".join([name, f"{minutes:g}", *([model] if model else [])])
+    kept = run.with_name(f"{run.name}.json")
     if kept.exists():
         return json.loads(kept.read_text())
     data = made(name, folder)
     started, worked = time.perf_counter(), time.process_time()
     if not (run / "config.json").exists():
-        prepare(str(data), "lrsa", out=run, threads=1, options={}, train={"minutes": minutes})
+        chosen = named(str(data), model, {}, None)
+        prepare(str(data), chosen, out=run, threads=1, options={}, train={"minutes": minutes})
     standing = train_run(run)
     taken, worked = time.perf_counter() - started, time.process_time() - worked
     config, found = RunConfig.load(run), evaluate(run)
@@ -178,10 +192,10 @@ def measured(name: str, folder: Path, minutes: float) -> dict[str, Any]:
         "minutes": taken / 60,
         "share": worked / taken,
         "said": "" if said is None else f"{said.text} {cure}".strip(),
-        "chosen": f"width {config.options['width']}, depth {config.options['depth']}, rank"
-        f" {config.options['rank']}, batch {train.batch_size}, {standing.epoch} epochs"
+        "chosen": ", ".join(f"{k} {config.options[k]}" for k in SHOWN if k in config.options)
+        + f", batch {train.batch_size}, {standing.epoch} epochs"
         + (f", {train.points} points a step" if train.points else "")
-        + (", local mixing" if config.options.get("local", "pointwise") != "pointwise" else "")
+        + (f", {config.model}" if config.model != "lrsa" else "")
         + (", coordinates by axis" if train.coordinates == "axis" else ""),
     }
     with atomic(kept) as temporary:
@@ -193,9 +207,9 @@ def page(rows: dict[str, dict[str, Any]], minutes: float, out: Path) -> str:
     """The table."""
     nulls = list(dict.fromkeys(name for row in rows.values() for name in row["nulls"]))
     lines = [
-        "# The automatic choice on eight data sets",
+        "# The automatic choice on nine data sets",
         "",
-        "The sets are made by formulas and one solver (see the script), seed 0, and trained by what",
+        "The sets are made by formulas and two solvers (see the script), seed 0, and trained by what",
         f"`lrsa train FILE --minutes {minutes:g}` chooses. Relative L2 on the test cases; a dash where a",
         "rule does not apply.",
         "",
@@ -214,6 +228,12 @@ def page(rows: dict[str, dict[str, Any]], minutes: float, out: Path) -> str:
             f"| {name} | {row['points']} | **{number(row['error'])}** | {' | '.join(cells)} | {minutes:g} |"
             f" {row['minutes']:.1f} | {share} |"
         )
+    if others := {name: row["others"] for name, row in rows.items() if "others" in row}:
+        lines += ["", "On grids, models that were named, for the same time:", ""]
+        lines += [f"| data | automatic | {' | '.join(OTHERS)} |", "|" + "---|" * (len(OTHERS) + 2)]
+        for name, found in others.items():
+            errors = " | ".join(number(found[model]) for model in OTHERS)
+            lines.append(f"| {name} | {number(rows[name]['error'])} | {errors} |")
     lines += ["", "| data | what was chosen | what it said |", "|---|---|---|"]
     lines += [f"| {name} | {row['chosen']} | {row['said']} |" for name, row in rows.items()]
     lines += ["", "What the sets are:", ""]
@@ -235,6 +255,9 @@ def main() -> None:
     rows: dict[str, dict[str, Any]] = {}
     for name in options.names or SETS:
         rows[name] = measured(name, folder, options.minutes)
+        if name in ON_GRIDS:
+            found = {model: measured(name, folder, options.minutes, model)["error"] for model in OTHERS}
+            rows[name] = {**rows[name], "others": found}
         with atomic(options.out) as temporary:
             temporary.write_text(page(rows, options.minutes, options.out))
     print(page(rows, options.minutes, options.out))

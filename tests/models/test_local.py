@@ -81,7 +81,7 @@ def test_without_a_grid_each_model_names_the_one_that_needs_none() -> None:
     x, f = torch.rand(1, 54, 2), torch.rand(1, 54, 1)
     for model, cure in (
         (LRSA(2, 1, 1, width=8, depth=1, heads=2, rank=4, local="depthwise"), "local=pointwise"),
-        (LRSAFourier(2, 1, 1, width=8, depth=1, heads=2, rank=4), "lrsa instead of lrsa-fourier"),
+        (LRSAFourier(2, 1, 1, width=8, depth=1, heads=2, rank=4), "Train lrsa with local=pointwise"),
     ):
         with pytest.raises(LrsaError, match=f"takes a full grid of two axes.*{cure}"):
             model(x, f, Context(grid=(3, 3)))

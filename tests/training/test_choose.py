@@ -9,11 +9,13 @@ import pytest
 from small import grid_cases, ragged_cases, write
 
 import lrsa
+from lrsa.cli.program import main
 from lrsa.pointset import PointSet
 from lrsa.problems.catalogue import get
 from lrsa.training.budget import ENOUGH, Pace
 from lrsa.training.choose import SIZES_OF_MODELS, SMALL, THIN, elongation, for_data, for_problem
 from lrsa.training.config import RunConfig
+from lrsa.training.configure import named
 from lrsa.training.fit import prepare
 from lrsa.training.loop import Trainer
 
@@ -111,6 +113,25 @@ def test_long_domains_are_said_to_be_long_whichever_case_comes_first(
     assert "11 times as long as wide (each axis has its own scale)" in said
     assert "coordinates axis" in said
     assert "on a grid of 8 x 8 (local mixing)" in said
+
+
+def test_a_grid_of_the_users_own_gets_fourier_filters_unless_another_model_is_named(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    grid, cloud = "g.h5", str(write(Path("c.h5"), ragged_cases(4)))
+    lrsa.write_dataset(grid, grid_cases(5))
+    assert named(grid, None, {"width": 16}, None) == "lrsa-fourier"
+    assert named(cloud, None, {}, None) == named("darcy", None, {}, None) == "lrsa"
+    assert named(grid, "fno", {}, None) == "fno"
+    assert named(grid, None, {"local": "pointwise"}, None) == "lrsa", "an option that only LRSA has"
+    assert named(grid, None, {}, "darcy") == "lrsa", "whose weights are gone on with"
+    small = {"width": 8, "depth": 1, "heads": 2, "rank": 4}
+    lrsa.fit(grid, epochs=1, options=small)
+    assert "on a grid of 8 x 8 (Fourier filters)" in capsys.readouterr().out
+    assert RunConfig.load(Path("runs/g-lrsa-fourier")).model == "lrsa-fourier"
+    words = [f"--model.{name}={value}" for name, value in small.items()]
+    assert main(["train", grid, *words, "--model.local", "depthwise", "--train.epochs", "1"]) == 0
+    assert RunConfig.load(Path("runs/g-lrsa")).options["local"] == "depthwise"
 
 
 def test_models_that_need_all_points_are_not_thinned() -> None:

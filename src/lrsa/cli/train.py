@@ -40,7 +40,7 @@ def train(
     ensemble: int = 1,
     folds: int | None = None,
     *,
-    chosen: str,
+    chosen: str | None,
     model: dict[str, Any],
     train: dict[str, Any],
 ) -> None:
@@ -71,12 +71,13 @@ def train(
             intervals, calibrated on a fifth of the training cases.
         folds: Cross-validation for few cases: every case is once a test case, of one of so many runs; then
             one more run learns from all of them.
-        chosen: The model.
+        chosen: The model, if one is named.
         model: Its options.
         train: Options of the training.
     """
     from lrsa.evaluation.folds import begin_folds
     from lrsa.parallel.ranks import joined, started
+    from lrsa.training.configure import named
     from lrsa.training.fit import made_before, prepare
 
     _check_processes(nproc, shard_points)
@@ -84,6 +85,7 @@ def train(
     settings = settings if minutes is None else {**settings, "minutes": minutes}
     settings = settings if not quantity else {**settings, "quantities": quantity}
     check_folder(data)
+    name = named(data, chosen, model, init)
     asked: dict[str, Any] = {
         "source": source,
         "scale": scale,
@@ -99,16 +101,16 @@ def train(
     }
     if folds is not None:
         _alone("--folds", nproc)
-        _fold(begin_folds(data, chosen, folds, out, asked))
+        _fold(begin_folds(data, name, folds, out, asked))
         return
     if ensemble > 1:
         _alone("--ensemble", nproc)
-    prepared = partial(prepare, data, chosen, out=out, shard_points=shard_points, **asked)
+    prepared = partial(prepare, data, name, out=out, shard_points=shard_points, **asked)
     if nproc > 1 and not started():
         _in_processes(prepared(), nproc, shard_points)
         return
     with joined(shard_points, device) as ranks:
-        _train_together(ranks, lambda: made_before(data, chosen, out) or prepared())
+        _train_together(ranks, lambda: made_before(data, name, out) or prepared())
 
 
 def resume(run: Path, /, nproc: int = 1, shard_points: int = 1) -> None:
@@ -208,15 +210,17 @@ def call_train(words: list[str]) -> None:
     from lrsa.models.registry import names
 
     chosen, words = model_name(words)
+    shown = chosen or "lrsa"
     note = (
-        f'These are the options of the model "{chosen}"; `--model NAME` chooses another, with its own. '
-        f"There are: {', '.join(names())}"
+        f'These are the options of the model "{shown}"; `--model NAME` chooses another, with its own. '
+        f"There are: {', '.join(names())}. Where none is named, a file whose cases are grids of two axes gets"
+        " lrsa-fourier"
     )
-    groups = {"model": rows_of_model(chosen), "train": rows_of_training()}
+    groups = {"model": rows_of_model(shown), "train": rows_of_training()}
     call(train, words, "train", groups, {"chosen": chosen}, note)
 
 
-def model_name(words: list[str]) -> tuple[str, list[str]]:
+def model_name(words: list[str]) -> tuple[str | None, list[str]]:
     """`--model NAME` (or `--model=NAME`) is read first: the options that follow depend on it."""
     for i, word in enumerate(words):
         if word == "--model":
@@ -225,7 +229,7 @@ def model_name(words: list[str]) -> tuple[str, list[str]]:
             return words[i + 1], words[:i] + words[i + 2 :]
         if word.startswith("--model="):
             return word.partition("=")[2], words[:i] + words[i + 1 :]
-    return "lrsa", words
+    return None, words
 
 
 def finish(run: Path, progress: Any) -> None:

@@ -67,7 +67,8 @@ def export_run(run: Path, format: str, out: Path | None = None) -> Export:
             kind.write(program, signature, _about(config, signature), temporary)
         except torch.onnx.OnnxExporterError as error:
             raise LrsaError(
-                f"{config.model} cannot be exported to ONNX, {_lacking(error)}. Take --format torch"
+                f"{config.model} cannot be exported to ONNX, {_lacking(error)}. Take --format torch, or train"
+                " --model lrsa"
             ) from error
         checked, difference = _check(kind.read(temporary), surrogate, signature)
     return Export(out, signature, checked, difference, 1 + len(surrogate.others))

@@ -114,7 +114,7 @@ class FourierFFN(LocalFFN):
         periodic: Beyond the edge of the grid lies its other side (default: zeros), for the 3x3 filter.
     """
 
-    instead: ClassVar[str] = "Train lrsa instead of lrsa-fourier"
+    instead: ClassVar[str] = "Train lrsa with local=pointwise"
 
     def __init__(self, width: int, hidden: int, modes: int, periodic: bool = False) -> None:
         super().__init__(width, hidden, periodic=periodic)

@@ -1,6 +1,6 @@
 """Which options a run has before the user changes any: of a benchmark's scale, or chosen by the data."""
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -17,6 +17,8 @@ from lrsa.problems.problem import Problem, Scale
 from lrsa.training.config import TrainConfig
 from lrsa.training.recipes import Recipe, settings_of
 
+ON_GRIDS = "lrsa-fourier"
+"""The model for users' grids."""
 MINUTES, EPOCHS = 10, 500
 """What a user's own data gets, whichever is less."""
 UNBOUNDED = 10**6
@@ -118,6 +120,20 @@ def for_problem(problem: Problem, scale: Scale, model: str) -> Choice:
     return Choice(options, settings, scale.about)
 
 
+def model_for(data: Dataset, options: Iterable[str] = ()) -> str:
+    """The model for a user's data where none is named: LRSA, on a grid of two axes that with Fourier filters.
+
+    It has the smaller error there after the same time (results/automatic.md). Options that only LRSA has name
+    that as well.
+    """
+    return ON_GRIDS if on_a_grid(data) and model_options(ON_GRIDS).keys() >= set(options) else "lrsa"
+
+
+def on_a_grid(data: Dataset) -> bool:
+    """Whether the points of all cases are one grid of two axes."""
+    return data.grid is not None and len(data.grid) == 2
+
+
 def for_data(data: Dataset, model: str) -> Choice:
     """A model and a training that suit the data, and cheaper ones for when there is little time."""
     points = sorted(data.sizes.tolist())
@@ -128,19 +144,20 @@ def for_data(data: Dataset, model: str) -> Choice:
     if get(model).family == "fitted":
         return Choice({}, {"validation": 0.0}, why)
     known = model_options(model)
-    gridded = data.grid is not None and len(data.grid) == 2 and "local" in known
+    local = on_a_grid(data) and "local" in known
     settings: dict[str, Any] = {"batch_size": batch_for(n), "minutes": MINUTES, "epochs": EPOCHS}
     if (ratio := elongation(data)) > LONG:
         settings["coordinates"] = "axis"
         why += f", {ratio:.3g} times as long as wide (each axis has its own scale)"
-    if gridded:
-        why += f", on a grid of {' x '.join(map(str, data.grid or ()))} (local mixing)"
-    thins = not gridded and not _needs_all_points(model, {})
+    if on_a_grid(data):
+        how = " (local mixing)" if local else " (Fourier filters)" if model == ON_GRIDS else ""
+        why += f", on a grid of {' x '.join(map(str, data.grid or ()))}{how}"
+    thins = not local and not _needs_all_points(model, {})
     levels = []
     for sizes, seen in _levels(n, cases * n > MUCH, thins):
         rank = min(64, sizes["rank"] * (2 if n > MANY else 1))
         options = {k: v for k, v in {**sizes, "rank": rank}.items() if k in known}
-        options |= {"local": "depthwise"} if gridded else {}
+        options |= {"local": "depthwise"} if local else {}
         levels.append((options, {"points": seen, "batch_size": batch_for(seen or n)}))
     options, _ = levels[-1]
     return Choice(options, settings, why, levels)

@@ -17,10 +17,20 @@ from lrsa.models.registry import check_sizes, model_options
 from lrsa.problems.catalogue import get
 from lrsa.problems.making import make_dataset
 from lrsa.problems.problem import Problem, Scale, Source
-from lrsa.training.choose import Choice, for_data, for_problem, settled
+from lrsa.training.choose import Choice, for_data, for_problem, model_for, settled
 from lrsa.training.config import DataConfig, RunConfig
 from lrsa.training.recipes import Recipe, default_recipe
 from lrsa.training.survey import Survey
+
+
+def named(data: str, model: str | None, options: Mapping[str, Any], init: str | Path | None) -> str:
+    """The model, where none is named too: by the data of a user, unless weights of LRSA are gone on with.
+
+    A file that is not there is refused with all else that is.
+    """
+    if model is not None or init is not None or not (is_path(data) and Path(data).exists()):
+        return model or "lrsa"
+    return model_for(Dataset(Path(data), "train"), options)
 
 
 def configured(

@@ -26,7 +26,7 @@ from lrsa.models.registry import get, model_options
 from lrsa.pointset import corresponding, scattered
 from lrsa.training.budget import duration
 from lrsa.training.checkpoint import Standing
-from lrsa.training.choose import LONG, elongation
+from lrsa.training.choose import LONG, elongation, model_for, on_a_grid
 from lrsa.training.config import check_new
 from lrsa.training.fit import prepare, train_run
 
@@ -149,25 +149,25 @@ def rounds_of(candidates: int, minutes: float) -> list[tuple[int, float]]:
 
 def candidates_for(data: Dataset) -> list[Candidate]:
     """The automatic choice, and what differs from it in one thing that may matter for this data."""
-    made = [Candidate("automatic", "lrsa")]
-    grid = data.grid is not None and len(data.grid) == 2
+    ours, grid = model_for(data), on_a_grid(data)
+    made = [Candidate("automatic", ours)]
     if grid:
+        made.append(Candidate("without Fourier filters", "lrsa"))
         made.append(Candidate("without local mixing", "lrsa", {"local": "pointwise"}))
     long = elongation(data) > LONG
     other = "box" if long else "axis"
     made += [
-        Candidate(f"coordinates {other}", "lrsa", train={"coordinates": other}),
-        Candidate("smaller", "lrsa", {"width": 32, "depth": 3, "heads": 4, "rank": 16}),
-        Candidate("twice the rank", "lrsa", {"rank": 128}),
-        Candidate("half the learning rate", "lrsa", train={"muon_lr": 0.005, "max_lr": 1e-3}),
-        Candidate("one case a step", "lrsa", train={"batch_size": 1}),
+        Candidate(f"coordinates {other}", ours, train={"coordinates": other}),
+        Candidate("smaller", ours, {"width": 32, "depth": 3, "heads": 4, "rank": 16}),
+        Candidate("twice the rank", ours, {"rank": 128}),
+        Candidate("half the learning rate", ours, train={"muon_lr": 0.005, "max_lr": 1e-3}),
+        Candidate("one case a step", ours, train={"batch_size": 1}),
         Candidate("transolver in our backbone", "backbone-transolver"),
     ]
     if grid:
-        made.append(Candidate("with Fourier filters", "lrsa-fourier"))
         made.append(Candidate("fno in our backbone", "backbone-fno"))
     else:
-        made.append(Candidate("sinusoids of the coordinates", "lrsa", {"frequencies": 4}))
+        made.append(Candidate("sinusoids of the coordinates", ours, {"frequencies": 4}))
         made.append(Candidate("linear-no in our backbone", "backbone-linear-no"))
     if data.schema.protocol != "autoregressive" and corresponding(data) and not scattered(data):
         made.append(Candidate("pod-rbf", "pod-rbf"))
