@@ -123,8 +123,8 @@ def for_problem(problem: Problem, scale: Scale, model: str) -> Choice:
 def model_for(data: Dataset, options: Iterable[str] = ()) -> str:
     """The model for a user's data where none is named: LRSA, on a grid of two axes that with Fourier filters.
 
-    It has the smaller error there after the same time (results/automatic.md). Options that only LRSA has name
-    that as well.
+    It has a smaller error there after the same time, or about the same (results/automatic.md). Options that
+    only LRSA has name that as well.
     """
     return ON_GRIDS if on_a_grid(data) and model_options(ON_GRIDS).keys() >= set(options) else "lrsa"
 
