@@ -146,6 +146,15 @@ def test_components_and_ranks_are_judged(tmp_path: Path) -> None:
     assert finding(work, "falls steeply").verdict == "holds"
 
 
+def test_an_error_that_hardly_falls_with_the_rank_falls_not_steeply(tmp_path: Path) -> None:
+    """Whatever the other's does: 1.3 times beside 1."""
+    work = work_in(tmp_path)
+    fill(ABLATION, work, lambda task: 0.26 if task.row == "LRSA, rank 8" else 0.2)
+    found = finding(work, "falls steeply")
+    assert found.verdict == "does not hold"
+    assert "1.30 and 1.00 times" in found.ours
+
+
 def test_resolution_and_few_cases_are_judged(tmp_path: Path) -> None:
     work = work_in(tmp_path)
     fill(RESOLUTION, work, lambda task: 0.01 if task.row == "LRSA" else 0.05)
