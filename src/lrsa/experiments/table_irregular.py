@@ -63,9 +63,9 @@ TABLE_IRREGULAR = Table(
     caption="Filled: ours; hollow: printed; dotted: the best null baseline.",
     notes=(
         "LNO, Transolver and LinearNO are not in the paper's table.",
-        "At the small scales LRSA on Pipe Turbulence and Composite was tried with raw coordinates and with four"
-        " frequencies, one seed each, and has what a few held-out cases preferred; its rivals were tried with"
-        " nothing but their published form. With raw coordinates it had 0.1505 on Pipe Turbulence.",
+        "At the small scales LRSA on Pipe Turbulence and Composite was tried with raw coordinates and with"
+        " four frequencies, one seed each, and has what a few held-out cases preferred; its rivals were tried"
+        " with nothing but their published form. With raw coordinates it had 0.1505 on Pipe Turbulence.",
         "One seed: differences of a few percent mean nothing.",
     ),
 )
