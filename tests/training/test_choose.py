@@ -129,6 +129,8 @@ def test_a_grid_of_the_users_own_gets_fourier_filters_unless_another_model_is_na
     lrsa.fit(grid, epochs=1, options=small)
     assert "on a grid of 8 x 8 (Fourier filters)" in capsys.readouterr().out
     assert RunConfig.load(Path("runs/g-lrsa-fourier")).model == "lrsa-fourier"
+    assert main(["train", grid, "--init", "runs/g-lrsa-fourier", "--out", "on", "--train.epochs", "1"]) == 0
+    assert RunConfig.load(Path("on")).model == "lrsa-fourier", "the model of the weights it starts from"
     words = [f"--model.{name}={value}" for name, value in small.items()]
     assert main(["train", grid, *words, "--model.local", "depthwise", "--train.epochs", "1"]) == 0
     assert RunConfig.load(Path("runs/g-lrsa")).options["local"] == "depthwise"

@@ -17,6 +17,8 @@ from lrsa.models.registry import check_sizes, model_options
 from lrsa.problems.catalogue import get
 from lrsa.problems.making import make_dataset
 from lrsa.problems.problem import Problem, Scale, Source
+from lrsa.surrogate.record import Record
+from lrsa.surrogate.shipped import located
 from lrsa.training.choose import Choice, for_data, for_problem, model_for, settled
 from lrsa.training.config import DataConfig, RunConfig
 from lrsa.training.recipes import Recipe, default_recipe
@@ -24,12 +26,16 @@ from lrsa.training.survey import Survey
 
 
 def named(data: str, model: str | None, options: Mapping[str, Any], init: str | Path | None) -> str:
-    """The model, where none is named too: by the data of a user, unless weights of LRSA are gone on with.
+    """The model, where none is named too: that of the weights to start from, or by the data of a user.
 
     A file that is not there is refused with all else that is.
     """
-    if model is not None or init is not None or not (is_path(data) and Path(data).exists()):
-        return model or "lrsa"
+    if model is not None:
+        return model
+    if init is not None:
+        return Record.load(located(init)).model
+    if not (is_path(data) and Path(data).exists()):
+        return "lrsa"
     return model_for(Dataset(Path(data), "train"), options)
 
 
