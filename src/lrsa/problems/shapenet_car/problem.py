@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 
 from lrsa.pointset import PointSet
-from lrsa.problems.problem import SMALL, Official, Problem, Scale, Solver, Splits
+from lrsa.problems.problem import SHORT, SMALL, Official, Problem, Scale, Solver, Splits
 
 
 def _solver(**parameters: Any) -> Solver:
@@ -27,6 +27,9 @@ def _drag(case: PointSet, u: np.ndarray) -> float:
     return drag(case, u)
 
 
+SYMMETRY = "mirror-x@0:n_x:u"
+"""Left and right of a car change places."""
+
 PROBLEM = Problem(
     name="shapenet-car",
     about="Flow around cars (needs OpenFOAM; parametric ones of our own): shape -> u, v, w, and p on it",
@@ -41,7 +44,7 @@ PROBLEM = Problem(
     loss="mse:u:v:w + 0.5*mse:p@surface",
     metrics="relative-l2:u:v:w@volume,relative-l2:p@surface,relative-error:drag,spearman:drag",
     quantities={"drag": _drag},
-    symmetry="mirror-x@0:n_x:u",
+    symmetry=SYMMETRY,
     scales={
         "demo": Scale(
             about="24 cars of 16,000 points, about 21,000 cells; width 64, depth 4, rank 32",
@@ -49,14 +52,14 @@ PROBLEM = Problem(
             test=8,
             fidelity="fast",
             model=SMALL,
-            train={"epochs": 40, "max_lr": 2e-3, "batch_size": 1, "points": 4000},
+            train={**SHORT, "epochs": 80, "batch_size": 1, "points": 4000, "symmetry": SYMMETRY},
         ),
         "cpu": Scale(
             about="100 cars of 32,186 points, about 36,000 cells; model as in demo",
             samples=100,
             test=25,
             model=SMALL,
-            train={"epochs": 40, "max_lr": 2e-3, "batch_size": 1, "points": 6000},
+            train={**SHORT, "epochs": 40, "batch_size": 1, "points": 6000, "symmetry": SYMMETRY},
         ),
         "paper": Scale(
             about="789 cars of 32,186 points, the published configuration",
