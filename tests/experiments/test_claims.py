@@ -228,4 +228,9 @@ def test_the_page_has_every_claim_with_its_verdict(tmp_path: Path) -> None:
     assert json.dumps(page.data)
     assert len(Claims().summary(work)) == len(CLAIMS)
     assert any("does not hold" in line for line in Claims().summary(work))
-    assert any(section.title == "Where it does not hold" for section in page.sections)
+    (lost,) = [section for section in page.sections if section.title == "Where it does not hold"]
+    reasons = [note.rpartition("We think: ")[2] for note in lost.notes]
+    assert len(reasons) == len(set(reasons)), "a reason that several claims share is given once"
+    assert all(
+        any(row["claim"] in note for note in lost.notes) for row in rows if row["verdict"] == "does not hold"
+    )

@@ -28,7 +28,7 @@ class Claims(Experiment):
     def page(self, work: Work) -> Page:
         study, found = work.study, judged(work)
         counts = Counter(finding.verdict for _, finding in found)
-        losses = [(c, f) for c, f in found if f.verdict == "does not hold" and c.reason]
+        losses = _reasons([claim for claim, finding in found if finding.verdict == "does not hold"])
         rows = [(claim.words, _places(claim, finding)) for claim, finding in found]
         return Page(
             self.name,
@@ -52,11 +52,7 @@ class Claims(Experiment):
                         " on a place that was not run is not decided.",
                     ],
                 ),
-                *(
-                    [Section("Where it does not hold", notes=[f"{c.words} {c.reason}" for c, _ in losses])]
-                    if losses
-                    else []
-                ),
+                *([Section("Where it does not hold", notes=losses)] if losses else []),
             ],
             {
                 "claims": [
@@ -80,6 +76,14 @@ class Claims(Experiment):
 
 def judged(work: Work) -> list[tuple[Claim, Finding]]:
     return [(claim, claim.judge(work)) for claim in CLAIMS]
+
+
+def _reasons(lost: Sequence[Claim]) -> list[str]:
+    """Why we think so, each reason once, behind the claims that it is about."""
+    about: dict[str, list[str]] = {}
+    for claim in lost:
+        about.setdefault(claim.reason, []).append(claim.words)
+    return [f"{' '.join(words)} We think: {reason}" for reason, words in about.items() if reason]
 
 
 def _places(claim: Claim, finding: Finding) -> list[Value]:

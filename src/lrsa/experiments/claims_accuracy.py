@@ -32,7 +32,7 @@ SIMPLE, HARD = ("pipe", "darcy"), ("elasticity", "navier-stokes")
 CLOSE = 0.10
 """What "competitive" allows."""
 SHORT = (
-    "Our trainings at the small scales are short and see few cases: there, we think, models that bring"
+    "Our trainings at the small scales are short and see few cases: there models that bring"
     " Fourier modes have less to learn than a bottleneck that finds its own basis."
 )
 Errors = dict[str, dict[str, float]]
