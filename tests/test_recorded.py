@@ -4,6 +4,9 @@ The same training gives the same weights: to the bit on the processor of the rec
 is 1e-3 of a weight tensor (or 1e-5), not of each of its numbers: where the loss does not depend on one, such
 as a bias of attention's keys or before a norm over the batch, rounding decides its gradient, and AdamW makes
 that as large as any other. Biases may differ by a few steps of AdamW.
+
+The recording is of AVX2. A processor that has more gives the same bits with ATEN_CPU_CAPABILITY=avx2,
+MKL_ENABLE_INSTRUCTIONS=AVX2 and ONEDNN_MAX_CPU_ISA=AVX2 in its environment.
 """
 
 import json

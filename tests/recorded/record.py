@@ -53,7 +53,7 @@ MORE: dict[str, tuple[str, str, dict[str, Any]]] = {
     "mesh-graph-net-frames": ("mesh-graph-net", "frames", {}),
 }
 """Runs besides one of every model: model, data, options."""
-TRAINING: dict[str, Any] = {"epochs": 1, "batch_size": 2, "threads": 1}
+TRAINING: dict[str, Any] = {"epochs": 1, "batch_size": 2, "threads": 1, "kernels": False}
 
 
 def smooth(rng: np.random.Generator, x: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
