@@ -228,9 +228,11 @@ def test_the_page_has_every_claim_with_its_verdict(tmp_path: Path) -> None:
     assert json.dumps(page.data)
     assert len(Claims().summary(work)) == len(CLAIMS)
     assert any("does not hold" in line for line in Claims().summary(work))
-    (lost,) = [section for section in page.sections if section.title == "Where it does not hold"]
-    reasons = [note.rpartition("We think: ")[2] for note in lost.notes]
-    assert len(reasons) == len(set(reasons)), "a reason that several claims share is given once"
-    assert all(
-        any(row["claim"] in note for note in lost.notes) for row in rows if row["verdict"] == "does not hold"
+    (why,) = [section for section in page.sections if section.title == "Why, we think, claims do not hold"]
+    parts = [note.partition(": ") for note in why.notes]
+    assert len({reason for _, _, reason in parts}) == len(parts), (
+        "a reason that several claims share is given once"
     )
+    given = [int(number) for numbers, _, _ in parts for number in numbers.split(", ")]
+    lost = [i for i, row in enumerate(rows, 1) if row["verdict"] == "does not hold"]
+    assert sorted(given) == lost, "every claim that does not hold has its reason"

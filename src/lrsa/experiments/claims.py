@@ -28,8 +28,10 @@ class Claims(Experiment):
     def page(self, work: Work) -> Page:
         study, found = work.study, judged(work)
         counts = Counter(finding.verdict for _, finding in found)
-        losses = _reasons([claim for claim, finding in found if finding.verdict == "does not hold"])
-        rows = [(claim.words, _places(claim, finding)) for claim, finding in found]
+        rows = [
+            (f"{i}. {claim.words}", _places(claim, finding)) for i, (claim, finding) in enumerate(found, 1)
+        ]
+        reasons = _reasons(found)
         return Page(
             self.name,
             "The claims, one by one",
@@ -52,7 +54,7 @@ class Claims(Experiment):
                         " on a place that was not run is not decided.",
                     ],
                 ),
-                *([Section("Where it does not hold", notes=losses)] if losses else []),
+                *([Section("Why, we think, claims do not hold", notes=reasons)] if reasons else []),
             ],
             {
                 "claims": [
@@ -71,19 +73,21 @@ class Claims(Experiment):
         )
 
     def summary(self, work: Work) -> list[str]:
-        return [f"{finding.verdict:>14}: {claim.words}" for claim, finding in judged(work)]
+        found = enumerate(judged(work), 1)
+        return [f"{i:>2} {finding.verdict:>14}: {claim.words}" for i, (claim, finding) in found]
 
 
 def judged(work: Work) -> list[tuple[Claim, Finding]]:
     return [(claim, claim.judge(work)) for claim in CLAIMS]
 
 
-def _reasons(lost: Sequence[Claim]) -> list[str]:
-    """Why we think so, each reason once, behind the claims that it is about."""
-    about: dict[str, list[str]] = {}
-    for claim in lost:
-        about.setdefault(claim.reason, []).append(claim.words)
-    return [f"{' '.join(words)} We think: {reason}" for reason, words in about.items() if reason]
+def _reasons(found: Sequence[tuple[Claim, Finding]]) -> list[str]:
+    """Why we think that claims do not hold, each reason once, behind the numbers of its claims."""
+    about: dict[str, list[int]] = {}
+    for i, (claim, finding) in enumerate(found, 1):
+        if finding.verdict == "does not hold" and claim.reason:
+            about.setdefault(claim.reason, []).append(i)
+    return [f"{', '.join(map(str, numbers))}: {reason}" for reason, numbers in about.items()]
 
 
 def _places(claim: Claim, finding: Finding) -> list[Value]:
