@@ -36,8 +36,8 @@ SHORT = (
     " Fourier modes have less to learn than a bottleneck that finds its own basis."
 )
 FEW = (
-    "Some tens of cases do not teach attention the thin layer at a wall; graph networks are given the edges of"
-    " the mesh, which follow it."
+    "Some tens of cases do not teach attention the thin layer at a wall; graph networks are given the edges"
+    " of the mesh, which follow it."
 )
 Errors = dict[str, dict[str, float]]
 """Row -> problem -> error."""
