@@ -1,13 +1,14 @@
 """Pictures of tables: what is written in them can be read."""
 
-from itertools import combinations
+from itertools import combinations, pairwise
 from pathlib import Path
 
+import pytest
 from made_cells import fill, work_in
 from matplotlib.figure import Figure
 
 from lrsa.experiments.ablation import ABLATION, COMPONENTS, crossing
-from lrsa.experiments.plots import logarithmic, names, panels
+from lrsa.experiments.plots import dots, logarithmic, names, panels
 
 
 def test_no_name_of_a_point_covers_another() -> None:
@@ -30,6 +31,19 @@ def test_no_name_of_a_point_covers_another() -> None:
     marks = [ax.transData.transform(place) for place in points.values()]
     assert not any(box.contains(*mark) for box in boxes for mark in marks)
     assert all(ax.bbox.x0 <= box.x0 and box.x1 <= ax.bbox.x1 for box in boxes)
+
+
+@pytest.mark.parametrize("ratio", [1.01, 1.2, 1.9, 3.0, 5.5, 12.0, 90.0, 2000.0])
+def test_numbers_of_an_axis_do_not_cover_each_other(ratio: float) -> None:
+    rows = [("FLARE's mixer in our backbone", 0.0211), ("another", 0.0211 * ratio)]
+    figure = dots(dict.fromkeys(("Elasticity", "Darcy", "Pipe"), rows), {}, {})
+    figure.draw_without_rendering()
+    ax = figure.axes[0]
+    low, high = ax.get_xlim()
+    shown = [tick.label1 for tick in ax.xaxis.get_major_ticks() if low <= tick.get_loc() <= high]
+    assert len(shown) >= 2
+    boxes = sorted((label.get_window_extent() for label in shown), key=lambda box: box.x0)
+    assert all(left.x1 < right.x0 for left, right in pairwise(boxes))
 
 
 def test_a_rank_by_itself_is_no_curve(tmp_path: Path) -> None:

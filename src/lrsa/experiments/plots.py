@@ -5,7 +5,7 @@ from collections.abc import Mapping, Sequence
 
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
-from matplotlib.ticker import LogLocator, NullFormatter, NullLocator
+from matplotlib.ticker import LogLocator, MaxNLocator, NullFormatter, NullLocator
 from matplotlib.transforms import Bbox
 
 from lrsa.report.figures import ACCENT, INK, SOFT, WARM
@@ -17,6 +17,8 @@ NAME_SIZE, LETTER, LINE, MARK = 7, 3.8, 8, 3
 BESIDE = [(shift, up * LINE / 2 - 2) for k in range(40) for up in (k, -k) for shift in (6, -6)]
 """Where a name may be, from its point: right or left of it, and ever higher or lower."""
 POINTS_PER_INCH = 72
+NARROW, FEW = 0.8, 3
+"""Decades below which an axis has its numbers as if it were linear, and how many spaces between them."""
 PALE = "#b9c4ce"
 HUES = (ACCENT, WARM, "#6a8f3c", "#8a5a9e", "#b08a2e", "#4b6cb7", "#a34d6b", "#5d6b7a")
 
@@ -149,8 +151,8 @@ def logarithmic(ax: Axes, which: str) -> None:
     (ax.set_xscale if which == "x" else ax.set_yscale)("log")
     low, high = ax.get_xlim() if which == "x" else ax.get_ylim()
     decades = math.log10(high / low)
-    subs = range(1, 10) if decades < 0.6 else (1.0, 2.0, 5.0) if decades < 2 else (1.0,)
-    axis.set_major_locator(LogLocator(subs=subs))
+    subs = (1.0, 2.0, 5.0) if decades < 2 else (1.0,)
+    axis.set_major_locator(LogLocator(subs=subs) if decades > NARROW else MaxNLocator(FEW))
     axis.set_major_formatter("{x:g}")
     axis.set_minor_locator(NullLocator())
     axis.set_minor_formatter(NullFormatter())
