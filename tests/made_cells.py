@@ -6,7 +6,7 @@ from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Any
 
-from lrsa.experiments.cells import Cell, Job, at_stride
+from lrsa.experiments.cells import Cell, Job, at_stride, recorded
 from lrsa.experiments.experiment import Experiment, Task
 from lrsa.experiments.study import Study, Work
 
@@ -48,5 +48,7 @@ def fill(experiment: Experiment, work: Work, error: Callable[[Task], float | Non
     for task in experiment.tasks(work):
         found = error(task)
         if found is not None:
-            more = dict.fromkeys([*metrics, *map(at_stride, task.strides)], found)
+            known = recorded(task.job, work.cells)
+            others = known.metrics or {} if known else {}  # other experiments share the training
+            more = {**others, **dict.fromkeys([*metrics, *map(at_stride, task.strides)], found)}
             record(work, task.job, made(task.job, found, metrics=more))

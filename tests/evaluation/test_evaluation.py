@@ -5,6 +5,7 @@ import json
 import math
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -163,6 +164,22 @@ def test_a_pointwise_function_is_consistent_at_every_sampling(run: Path) -> None
     assert [s.stride for s in samplings] == [1, 2, 3]
     assert samplings[0].self_consistency == 0
     assert max(s.self_consistency for s in samplings) < 1e-6
+
+
+@pytest.mark.parametrize("tied", [{"deviations": True}, {"statistics": "point"}])
+def test_statistics_of_each_node_are_those_of_the_nodes_that_a_sampling_keeps(
+    tied: dict[str, Any], tmp_path: Path
+) -> None:
+    """A function of each point and its statistics is the same at the nodes of any coarser sampling."""
+    rng = np.random.default_rng(0)
+    x = rng.random((5, 81, 2)).astype(np.float32)
+    write_dataset(tmp_path / "d.h5", [PointSet(p, p[:, :1] ** 2, p.sum(1)[:, None], grid=(9, 9)) for p in x])
+    lrsa.fit(tmp_path / "d.h5", "pointwise", out=tmp_path / "run", epochs=1, threads=1, **tied)
+    first, *coarser = evaluate(tmp_path / "run", stride=(1, (2, 1), 2)).samplings
+    assert lrsa.load(tmp_path / "run").normaliser.points == 81
+    assert [s.points for s in coarser] == ["45", "25"]
+    assert max(s.self_consistency for s in coarser) < 1e-6
+    assert evaluate(tmp_path / "run", stride=2).relative_l2 == coarser[1].relative_l2 != first.relative_l2
 
 
 def test_coarser_samplings_of_a_grid_computed_again(grid_run: Path) -> None:

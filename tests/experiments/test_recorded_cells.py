@@ -120,3 +120,14 @@ def test_an_older_record_is_evaluated_again_where_more_is_asked(
     assert kept["metrics"] == again.metrics
     monkeypatch.setattr("lrsa.experiments.cells.evaluate", None)
     assert finish(job, work.cells, work.runs, 1, strides=[2]) == again
+
+
+@pytest.mark.usefixtures("tiny")
+def test_a_record_whose_run_is_gone_is_made_anew_where_more_is_asked(home: Path) -> None:
+    """Its errors at all strides are of one training, not of one here and one elsewhere."""
+    work, job = work_in(home), Study("demo").job("lrsa", "darcy")
+    record(work, job, made(job, 0.5, metrics=None))
+    again = finish(job, work.cells, work.runs, 1, strides=[2])
+    assert again is not None
+    assert again.metrics is not None
+    assert again.relative_l2 == again.metrics[at_stride(1)] != 0.5

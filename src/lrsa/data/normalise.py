@@ -128,6 +128,13 @@ class Normaliser(nn.Module):
         made.load_state_dict(tensors)
         return made
 
+    def at_nodes(self, nodes: np.ndarray) -> "Normaliser":
+        """The statistics of some nodes of its mesh, where each has its own."""
+        each = ["nodes"] if self.u_shift.ndim == 1 else ["nodes", "f_shift", "f_scale", "u_shift", "u_scale"]
+        known = self.state_dict()
+        some = {name: known[name][..., nodes, :] for name in each if name in known}
+        return Normaliser.holding(known | some)
+
     @property
     def points(self) -> int | None:
         """Those of the mesh, each of which has statistics of its own; None where it may be any mesh."""

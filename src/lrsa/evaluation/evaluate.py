@@ -114,17 +114,17 @@ class _Judge:
 
     def errors(self, whole: PointSet, name: str, label: str) -> CaseErrors:
         whole.check_finite(label)
-        case = whole.strided(self.strides[0])
-        every = answers_of(self.surrogate, case, self.subsets)
+        case, surrogate = whole.strided(self.strides[0]), self._at(whole, self.strides[0])
+        every = answers_of(surrogate, case, self.subsets)
         prediction = mean_over_members(every)
         strides = dict(self._samplings(whole, case, prediction)) if self.samplings else {}
         if case.u is None:
-            return CaseErrors(name, len(case), strides=strides, novelty=self._novelty(case))
+            return CaseErrors(name, len(case), strides=strides, novelty=self._novelty(surrogate, case))
         u = truth(self.how, case)
         answers = self.nulls.predictions(case) if self.nulls else {}
         names = target_names(self.config, u.shape[-1])
         metrics = field_metrics(prediction, u, case.u_mask)
-        answer = Answer(case, prediction, u, names, self.surrogate.normaliser.u_scale.numpy())
+        answer = Answer(case, prediction, u, names, surrogate.normaliser.u_scale.numpy())
         return CaseErrors(
             name,
             len(case),
@@ -135,21 +135,21 @@ class _Judge:
             {key: value for metric in self.named for key, value in metric.of_case(answer).items()},
             self.meter.measure(case, every, u, answers),
             fields_hold(self.meter.calibration, case, every, prediction, u, names),
-            self._novelty(case),
+            self._novelty(surrogate, case),
         )
 
-    def _novelty(self, case: PointSet) -> float:
-        return math.nan if self.novelty is None else self.novelty.score(self.surrogate, case)
+    def _novelty(self, surrogate: Surrogate, case: PointSet) -> float:
+        return math.nan if self.novelty is None else self.novelty.score(surrogate, case)
 
     def _samplings(
         self, whole: PointSet, case: PointSet, prediction: np.ndarray
     ) -> Iterator[tuple[Stride, tuple[int, float, float]]]:
         """The errors at every stride, and the distance to the prediction at the sampling of the training."""
         own, first = self.config.data.stride, self.strides[0]
-        full = prediction if own == first else self._predict(whole.strided(own))
+        full = prediction if own == first else self._predict(whole, own)
         for stride in self.strides:
             part = case if stride == first else whole.strided(stride)
-            again = prediction if stride == first else self._predict(part)
+            again = prediction if stride == first else self._predict(whole, stride)
             error = math.nan if part.u is None else relative_l2(again, truth(self.how, part), part.u_mask)
             steps, base = whole.steps(stride), whole.steps(own)
             shared = [math.lcm(*pair) for pair in zip(steps, base, strict=True)]
@@ -157,8 +157,18 @@ class _Judge:
             theirs = full[..., _every(whole.strided(own), shared, base), :]
             yield stride, (len(part), error, relative_l2(ours, theirs))
 
-    def _predict(self, case: PointSet) -> np.ndarray:
-        return mean_over_members(answers_of(self.surrogate, case, self.subsets))
+    def _predict(self, whole: PointSet, stride: Stride) -> np.ndarray:
+        return mean_over_members(answers_of(self._at(whole, stride), whole.strided(stride), self.subsets))
+
+    def _at(self, whole: PointSet, stride: Stride) -> Surrogate:
+        """The surrogate; where it has statistics of each node, those of the nodes that the stride keeps."""
+        own = self.config.data.stride
+        steps, base = whole.steps(stride), whole.steps(own)
+        kept = not any(a % b for a, b in zip(steps, base, strict=True))
+        trained = whole.strided(own)
+        if steps == base or not kept or self.surrogate.normaliser.points != len(trained):
+            return self.surrogate
+        return self.surrogate.at_nodes(_every(trained, steps, base))
 
 
 def parse_strides(text: str | None) -> tuple[Stride, ...] | None:

@@ -227,7 +227,8 @@ def finish(
 ) -> Cell | None:
     """The cell of this job: recorded, or trained, evaluated and recorded now; None while another does that.
 
-    Where the record lacks the errors at other strides, or the metrics, its run is evaluated again.
+    Where the record lacks the errors at other strides, or the metrics, its run is evaluated again; where the
+    run is gone too, it is trained and recorded anew, so that all numbers of a record are of one training.
 
     The data is there already: what is refused before the first step, or diverges, will be so again, and is
     recorded as such. Anything else ends the study, which can go on.
@@ -239,7 +240,7 @@ def finish(
     try:
         with alone(run.with_name(f"{run.name}.cell")):
             cell = recorded(job, folder)
-            if cell is None:
+            if cell is None or not (complete(cell, strides, metrics) or (run / "config.json").exists()):
                 cell = _record(_trained(job, run, threads, strides, device), job, folder)
             elif not complete(cell, strides, metrics):
                 found = _evaluated(trained(job, run, threads, device), strides)[1]

@@ -75,6 +75,14 @@ class Surrogate(nn.Module):
         """How it was taught, and how whole cases are predicted."""
         return protocol(self.schema.protocol, needs_of(self.model))
 
+    def at_nodes(self, nodes: np.ndarray) -> "Surrogate":
+        """The same weights on some nodes of its mesh, where it has statistics of each."""
+        normaliser = self.normaliser.at_nodes(nodes)
+        made = Surrogate(self.model, normaliser, self.schema, self.weighted, self.precision, self.ranges)
+        made.chunk, made.kernels = self.chunk, self.kernels
+        made.others = tuple(member.at_nodes(nodes) for member in self.others)
+        return made.train(self.training)
+
     def forward(self, x: Tensor, f: Tensor | None = None, context: Context | None = None) -> Tensor:
         """x (B, N, p), f (B, N, c) -> u (B, N, o), in physical units; (B, T, N, o) at T times at once."""
         context = context or Context()
