@@ -4,9 +4,11 @@ import json
 import re
 import shutil
 from collections.abc import Callable
+from contextlib import ExitStack
 from dataclasses import replace
 from functools import cache
 from pathlib import Path
+from types import SimpleNamespace
 from typing import get_args
 
 import pytest
@@ -24,6 +26,7 @@ from lrsa.experiments.experiment import Task, page_of
 from lrsa.experiments.page import Page, write_page
 from lrsa.experiments.running import pending
 from lrsa.experiments.study import Study, Work
+from lrsa.files import alone
 from lrsa.problems.catalogue import CATALOGUE
 from lrsa.problems.problem import Scale, Source
 
@@ -151,6 +154,22 @@ def test_one_row_of_the_further_tables_runs_to_its_end(home: Path) -> None:
     rows = json.loads((home / "results/paper/beyond-demo.json").read_text())["equal-time"]
     shown = [(row["row"], row["column"]) for row in rows]
     assert shown == [("LRSA", "Airfoil"), ("HPM", "Darcy")]  # the former is the training of the resolutions
+
+
+@pytest.mark.usefixtures("tiny")
+def test_data_that_another_process_makes_is_waited_for_and_is_no_reason_for_a_cell(
+    home: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = CATALOGUE["darcy"].path(CATALOGUE["darcy"].scale("demo").fidelity)
+    path.unlink()
+    with ExitStack() as other:  # a second lock is refused, whoever holds the first
+        other.enter_context(alone(path))
+        waited = SimpleNamespace(sleep=lambda seconds: other.close())
+        monkeypatch.setattr("lrsa.experiments.running.time", waited)
+        assert main(["reproduce", "table-standard", "--scale", "demo", "--only", "LRSA:darcy"]) == 0
+    assert "which makes the data of darcy" in " ".join("".join(capsys.readouterr()).split())
+    (record,) = (home / "results" / "cells").glob("*.json")
+    assert json.loads(record.read_text())["reason"] == ""
 
 
 def test_a_rival_of_twice_the_step_gets_half_the_epochs(tmp_path: Path) -> None:

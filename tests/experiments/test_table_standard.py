@@ -206,16 +206,6 @@ def test_the_page_says_on_how_many_threads_it_was_made(tmp_path: Path) -> None:
 
 
 @pytest.mark.usefixtures("tiny")
-def test_data_that_another_process_makes_ends_the_study_and_is_no_reason_for_a_cell(home: Path) -> None:
-    words = ["reproduce", "table-standard", "--scale", "demo", "--out", "out", "--only", "LRSA:darcy"]
-    path = CATALOGUE["darcy"].path("fast")
-    path.unlink()
-    with alone(path):
-        assert main(words) == 2
-    assert not list(home.rglob("*.json"))
-
-
-@pytest.mark.usefixtures("tiny")
 def test_a_run_that_diverges_is_a_reason(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     def diverge(run: Path) -> None:
         raise Failure("the loss became nan")

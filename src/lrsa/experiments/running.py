@@ -1,6 +1,7 @@
 """Running experiments: the trainings that are not recorded yet, then the pages of what is."""
 
 import os
+import time
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from functools import partial
@@ -14,10 +15,11 @@ from lrsa.experiments.cells import Cell, complete, finish
 from lrsa.experiments.estimate import estimate
 from lrsa.experiments.experiment import Experiment, Task, cell_of, page_of
 from lrsa.experiments.page import Page, write_page
-from lrsa.experiments.study import Work
+from lrsa.experiments.study import Study, Work
 from lrsa.files import Busy, data_home
 from lrsa.parallel.pool import Died, check_cluster, cluster_results
 from lrsa.problems.catalogue import get
+from lrsa.problems.problem import Problem
 from lrsa.training.budget import duration
 from lrsa.training.configure import data_for_scale
 
@@ -120,15 +122,27 @@ def _with_data(tasks: Sequence[Task], work: Work) -> list[Task]:
     problems, missing = dict.fromkeys(task.problem for task in tasks), set()
     for name in problems:
         try:
-            data_for_scale(get(name), get(name).scale(work.study.scale), work.study.source)
-        except Busy:
-            raise
+            _make_or_wait(get(name), work.study)
         except LrsaError as error:
             missing.add(name)
             if len(missing) == len(problems):
                 raise
             console.print(f"{name} is left out: {error}")
     return [task for task in tasks if task.problem not in missing]
+
+
+def _make_or_wait(problem: Problem, study: Study) -> None:
+    """Its data is there afterwards; processes of the same command share that work too."""
+    waiting = False
+    while True:
+        try:
+            data_for_scale(problem, problem.scale(study.scale), study.source)
+            return
+        except Busy:
+            if not waiting:
+                console.print(f"Waiting for another process, which makes the data of {problem.name}")
+            waiting = True
+            time.sleep(1.0)
 
 
 def _train(experiments: Sequence[Experiment], tasks: Sequence[Task], work: Work, only: str) -> None:
