@@ -40,8 +40,11 @@ def _draw(table: Table, work: Work) -> Figure | None:
             ax.set_visible(False)
             continue
         curves(ax, label, series, "training cases")
-        ax.legend()
-    return figure if any(ax.get_visible() for ax in axes) else None
+    shown_axes = [ax for ax in axes if ax.get_visible()]
+    if not shown_axes:
+        return None
+    shown_axes[-1].legend(loc="upper left", bbox_to_anchor=(1.0, 1.0))
+    return figure
 
 
 LIMITED_DATA = Table(

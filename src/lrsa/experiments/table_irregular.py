@@ -33,10 +33,12 @@ def by_error(table: Table, work: Work) -> Figure | None:
     groups: dict[str, list[tuple[str, float]]] = {}
     printed: dict[str, dict[str, float]] = {}
     nulls: dict[str, float] = {}
+    problems: dict[str, str] = {}
     for column in table.columns(work.study):
         if column.largest:
             continue
-        title = f"{column.problem}: {column.label}" if column.metric else column.label
+        problem = problems.setdefault(column.problem, column.label.partition(":")[0])
+        title = f"{problem}: {column.label}" if column.metric else column.label
         for row in table.rows(work):
             if values := table.values(work, row, column):
                 groups.setdefault(title, []).append((row.label, sum(values) / len(values)))
