@@ -237,8 +237,8 @@ def test_a_map_between_domains_is_learned(name: str) -> None:
     )
     batch = Collator(False, needs_of(model))(face_and_part(8))
     assert batch.u is not None
-    optimiser, errors = torch.optim.Adam(model.parameters(), 1e-2), []
-    for _ in range(120):
+    optimiser, errors = torch.optim.Adam(model.parameters(), 3e-3), []
+    for _ in range(160):
         error = (model(batch.x, batch.f, batch.context) - batch.u)[:, :30].square().mean()
         optimiser.zero_grad()
         error.backward()
