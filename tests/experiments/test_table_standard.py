@@ -15,13 +15,14 @@ import lrsa
 from lrsa.cli.program import main
 from lrsa.data.writing import write_dataset
 from lrsa.errors import Failure, LrsaError
+from lrsa.experiments.beyond import EQUAL_TIME
 from lrsa.experiments.cells import recorded
 from lrsa.experiments.details import seconds_of
 from lrsa.experiments.page import write_page
 from lrsa.experiments.recipe import RECIPE
 from lrsa.experiments.running import check, chosen, pending
 from lrsa.experiments.study import Study
-from lrsa.experiments.table_standard import POINTWISE, STANDARD, TABLE_STANDARD, others
+from lrsa.experiments.table_standard import DEEP, GRIDS, POINTWISE, STANDARD, TABLE_STANDARD, others
 from lrsa.files import alone
 from lrsa.models.registry import get, networks
 from lrsa.problems.catalogue import CATALOGUE
@@ -230,6 +231,7 @@ def test_a_pair_that_is_not_there_is_named(only: str, words: str, tmp_path: Path
     ("experiment", "only", "words"),
     [
         ("table-standard", "lrza:darcy", 'table-standard has no "lrza"'),
+        ("table-standard", f"{DEEP.label}:elasticity", "and so does table-standard"),
         ("table-standard", "pod-rbf:darcy", 'table-standard has no "pod-rbf"'),
         ("all", "Lrsaa:darcy", 'all has no "Lrsaa"'),
         ("claims", "LRSA:darcy", "claims trains nothing: leave out --only"),
@@ -254,6 +256,9 @@ def test_pairs_are_chosen_by_row_by_benchmark_or_both(tmp_path: Path) -> None:
     assert {problem for _, problem in pairs(":darcy")} == {"darcy"}
     assert {problem for _, problem in pairs("FNO:")} == {"navier-stokes", "darcy"}
     assert {problem for _, problem in pairs("LSM:")} == set(STANDARD)
+    assert {problem for _, problem in pairs(f"{DEEP.label}:")} == GRIDS - {"navier-stokes"}
+    shared = {task.job.key for task in EQUAL_TIME.tasks(work)}
+    assert chosen(TABLE_STANDARD, work, f"{DEEP.label}:pipe")[0].job.key in shared
     assert len(pending([TABLE_STANDARD], work, "LRSA:darcy,LRSA:darcy")) == 1
 
 

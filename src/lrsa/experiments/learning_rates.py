@@ -25,7 +25,7 @@ MODELS = {
 }
 """LRSA and the five that are nearest to it, each where the paper has it."""
 TRIALS = {f"{label} x {factor:g}": (label, factor) for label in MODELS for factor in FACTORS}
-PROBLEMS = ("pipe", "darcy")
+PROBLEMS = ("elasticity", "plasticity", "airfoil", "pipe", "navier-stokes", "darcy")
 SHARE = 2
 """Of the scale's epochs, one in so many."""
 

@@ -1,7 +1,7 @@
 """Pictures of tables."""
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Container, Mapping, Sequence
 
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
@@ -20,7 +20,7 @@ POINTS_PER_INCH = 72
 NARROW, FEW = 0.8, 3
 """Decades below which an axis has its numbers as if it were linear, and how many spaces between them."""
 PALE = "#b9c4ce"
-HUES = (ACCENT, WARM, "#6a8f3c", "#8a5a9e", "#b08a2e", "#4b6cb7", "#a34d6b", "#5d6b7a")
+HUES = (ACCENT, WARM, "#6a8f3c", "#8a5a9e", "#b08a2e", "#4b6cb7", "#a34d6b", "#5d6b7a", "#3fa7a3", "#d28fb5")
 
 
 def colour(label: str) -> str:
@@ -85,8 +85,9 @@ def curves(
     ax.grid(linewidth=0.5)
 
 
-def names(ax: Axes, points: Mapping[str, tuple[float, float]]) -> None:
-    """The name of each point beside it: it covers no point and no name, and is inside the axes if it can be.
+def names(ax: Axes, points: Mapping[str, tuple[float, float]], some: Container[str] | None = None) -> None:
+    """The name of each point, or of some, beside it: it covers no point and no name, and is inside the axes
+    if it can be. A line leads to one that is farther away.
 
     The figure is laid out.
     """
@@ -95,13 +96,24 @@ def names(ax: Axes, points: Mapping[str, tuple[float, float]]) -> None:
     places = {label: ax.transData.transform(place) * scale for label, place in points.items()}
     taken = [Bbox.from_bounds(x - MARK, y - MARK, 2 * MARK, 2 * MARK) for x, y in places.values()]
     for label, (x, y) in sorted(places.items(), key=lambda pair: pair[1][1]):
+        if some is not None and label not in some:
+            continue
         boxes = {shift: _box(x, y, *shift, LETTER * len(label)) for shift in BESIDE}
         free = [shift for shift, box in boxes.items() if not box.count_overlaps(taken)] or BESIDE[:1]
         inside = (shift for shift in free if frame.x0 <= boxes[shift].x0 and boxes[shift].x1 <= frame.x1)
         shift = next(inside, free[0])
         taken.append(boxes[shift])
         side = "right" if shift[0] < 0 else "left"
-        ax.annotate(label, points[label], shift, textcoords="offset points", ha=side, fontsize=NAME_SIZE)
+        line = {"arrowstyle": "-", "color": PALE, "linewidth": 0.6} if abs(shift[1]) > LINE else None
+        ax.annotate(
+            label,
+            points[label],
+            shift,
+            textcoords="offset points",
+            ha=side,
+            fontsize=NAME_SIZE,
+            arrowprops=line,
+        )
 
 
 def _box(x: float, y: float, right: float, up: float, width: float) -> Bbox:
@@ -128,9 +140,9 @@ def bars(ax: Axes, title: str, names: Sequence[str], series: Mapping[str, Sequen
 
 def marks(ax: Axes, names: Sequence[str], series: Mapping[str, Sequence[float]]) -> None:
     """A mark for every row beside the others of its column, where columns differ by orders of magnitude."""
-    hues = _hues(list(series))
+    hues, apart = _hues(list(series)), min(0.12, 0.8 / len(series))
     for i, (label, values) in enumerate(series.items()):
-        places = [x + 0.12 * (i - (len(series) - 1) / 2) for x in range(len(names))]
+        places = [x + apart * (i - (len(series) - 1) / 2) for x in range(len(names))]
         ax.plot(places, values, "o", color=hues[i], label=label, markersize=6)
     ax.set_xticks(range(len(names)), names)
     ax.set(xlim=(-0.6, len(names) - 0.4), ylabel="test relative L2")

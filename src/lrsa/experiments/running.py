@@ -110,6 +110,8 @@ def _refusal(experiments: Sequence[Experiment], work: Work, row: str, problem: s
     if not every:
         return f"{name} trains nothing: leave out --only"
     rows, problems = list(dict.fromkeys(t.row for t in every)), list(dict.fromkeys(t.problem for t in every))
+    if row and any(_tasks_of(experiment, work, row, "") for experiment in experiments):
+        rows.append(row)  # one that is known by its name alone
     for given, known in ((row, rows), (problem, problems)):
         if given and given not in known:
             there = f" There are: {', '.join(known)}"
