@@ -16,6 +16,8 @@ from lrsa.studio import page, routes
 from lrsa.studio.asking import FIRST, place_of
 from lrsa.studio.routes import add_routes
 
+pytest_plugins = ["small_runs"]
+
 
 class State(dict[str, Any]):
     """As trame's, without a page."""

@@ -167,6 +167,20 @@ def test_a_case_is_drawn_and_follows_its_parameter(visit: Visit, width: int):
 
 
 @pytest.mark.parametrize("width", [1400], indirect=True)
+def test_a_run_is_explored_before_the_studio_hears_that_the_runs_are_shown(visit: Visit, folder: Path):
+    """While a call is under way, the browser keeps to itself which view was chosen."""
+    visit.explore()
+    visit.page.evaluate(
+        "async path => { const { client, state, trigger } = window.trame; trigger('reset_view');"
+        " while (!client.isBusy()) await null;"
+        " state.set('view', 'runs'); trigger('explore', [path]); }",
+        str(folder / "flow"),
+    )
+    visit.page.wait_for_selector("#canvas", state="hidden")
+    visit.page.wait_for_selector("#canvas", state="visible")
+
+
+@pytest.mark.parametrize("width", [1400], indirect=True)
 def test_a_dropped_mesh_comes_back_predicted(visit: Visit, tmp_path: Path):
     visit.explore()
     source = write_mesh(Shape(cylinder(1, 1, 5, 12)).mesh.copy(), tmp_path / "part.vtu", {}, "point")

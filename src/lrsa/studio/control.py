@@ -103,7 +103,9 @@ class Studio:
             self._chosen = made, first
             with self.state:
                 self.state.update(settings_of_run(Path(path), made) | {"case_index": first})
-                self.state.dirty("view")  # the page may not have said yet that it shows the runs
+                # The page may not have said yet that it shows the runs: it is told even what it seems to know.
+                self.server.clear_state_client_cache("view")
+                self.state.dirty("view")
             if first is not None:
                 opened, numbers = await self._back.aside(partial(_counted, made, partial(made.choose, first)))
                 field = await self._back.aside(made.first_field)
