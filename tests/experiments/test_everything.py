@@ -168,7 +168,9 @@ def test_data_that_another_process_makes_is_waited_for_and_is_no_reason_for_a_ce
         waited = SimpleNamespace(sleep=lambda seconds: other.close())
         monkeypatch.setattr("lrsa.experiments.running.time", waited)
         assert main(["reproduce", "table-standard", "--scale", "demo", "--only", "LRSA:darcy"]) == 0
-    assert "which makes the data of darcy" in " ".join("".join(capsys.readouterr()).split())
+    said = " ".join("".join(capsys.readouterr()).split())
+    assert "which makes the data of darcy" in said
+    assert len(re.findall("Making [0-9]+ cases of darcy", said)) == 1  # not by the one that waits
     (record,) = (home / "results" / "cells").glob("*.json")
     assert json.loads(record.read_text())["reason"] == ""
 

@@ -100,12 +100,20 @@ def data_for_scale(problem: Problem, scale: Scale, source: Source) -> Path:
             )
         return problem.official_path
     path = problem.path(scale.fidelity)
-    total = scale.samples + scale.test
-    if not path.exists():
-        cost = problem.cost(scale.fidelity, total)
-        console.print(f"Making {total} cases of {problem.name} ({scale.fidelity}), once{cost}: {path}")
+    new, total = not path.exists(), scale.samples + scale.test
     with bar(f"Making {problem.name}") as report:
-        make_dataset(problem, scale.samples, scale.test, scale.fidelity, progress=report)
+
+        def progress(done: int, of: int, words: str) -> None:
+            nonlocal new
+            if new:  # said by the process that makes them, not by one that waits for it
+                cost = problem.cost(scale.fidelity, total)
+                console.print(
+                    f"Making {total} cases of {problem.name} ({scale.fidelity}), once{cost}: {path}"
+                )
+                new = False
+            report(done, of, words)
+
+        make_dataset(problem, scale.samples, scale.test, scale.fidelity, progress=progress)
     return path
 
 
