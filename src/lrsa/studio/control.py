@@ -103,7 +103,7 @@ class Studio:
             self._chosen = made, first
             with self.state:
                 self.state.update(settings_of_run(Path(path), made) | {"case_index": first})
-                # The page may not have said yet that it shows the runs: it is told even what it seems to know.
+                # The page may not have said yet that it shows the runs: it is told what it seems to know too.
                 self.server.clear_state_client_cache("view")
                 self.state.dirty("view")
             if first is not None:
