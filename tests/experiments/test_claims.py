@@ -2,6 +2,7 @@
 
 import json
 from collections.abc import Mapping
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -197,6 +198,26 @@ def test_half_precision_on_a_cpu_decides_drift_and_not_divergence(tmp_path: Path
     found = finding(work, "often diverges")
     assert found.verdict == "holds"
     assert "Darcy fp16 diverged" in found.ours
+
+
+def test_a_cpu_decides_the_memory_of_half_precision_and_not_its_speed(tmp_path: Path) -> None:
+    work, folder = work_in(tmp_path), tmp_path / "results" / "efficiency"
+    folder.mkdir(parents=True)
+
+    def measure(**fp16: float) -> None:
+        about = {"setting": "shapenet-car", "kernels": [], "versions": {}}
+        slow = {**about, "model": "transolver", "precision": "fp32", "memory": 6.0, "step": 8.0}
+        ours = {**about, "model": "lrsa", "precision": "fp16", **fp16}
+        for device in ("cpu", "cuda"):
+            (folder / f"demo-{device}.json").write_text(json.dumps({"rows": [slow, ours]}))
+
+    measure(memory=2.0, step=2.0)
+    found = finding(work, "reduces peak memory")
+    assert (found.ours, found.verdict) == ("3.00 in fp16", "holds")
+    assert finding(work, "reduces training latency").verdict == "not decided"
+    assert finding(replace(work, device="cuda"), "reduces training latency").verdict == "holds"
+    measure(memory=5.0, step=9.0)
+    assert finding(work, "reduces peak memory").verdict == "does not hold"
 
 
 def test_seeds_need_three_of_both(tmp_path: Path) -> None:

@@ -106,9 +106,16 @@ def save(results: Results, out: Path) -> Path:
 def versions(device: str) -> dict[str, str]:
     """Of what the times depend on."""
     cuda = torch.device(device).type == "cuda"
-    machine = torch.cuda.get_device_name() if cuda else torch.backends.cpu.get_cpu_capability()
+    machine = torch.cuda.get_device_name() if cuda else _processor()
     cores = f"{machine}, {os.cpu_count()} cores"
     return {"torch": torch.__version__, "Python": platform.python_version(), device: cores}
+
+
+def _processor() -> str:
+    """Its vector units, and those for half precision."""
+    known = getattr(torch.cpu, "get_capabilities", dict)()  # an older torch does not say
+    halves = (name for name in ("avx512_bf16", "avx512_fp16", "amx_bf16", "amx_fp16") if known.get(name))
+    return ", ".join([torch.backends.cpu.get_cpu_capability(), *halves])
 
 
 def _admit(
