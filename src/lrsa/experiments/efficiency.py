@@ -15,7 +15,7 @@ from lrsa.bench.timing import Runner, interleave
 from lrsa.console import console
 from lrsa.experiments.experiment import Experiment
 from lrsa.experiments.page import MISSING, Grid, Page, Plot, Section, Value
-from lrsa.experiments.plots import bars, panels
+from lrsa.experiments.plots import bars, factors, panels
 from lrsa.experiments.printed import EFFICIENCY as PRINTED
 from lrsa.experiments.study import Study, Work
 from lrsa.files import atomic
@@ -113,16 +113,17 @@ def ratios(known: Measured) -> Figure | None:
         return None
     figure, axes = panels(2 * len(shown), 4.0, 2.8)
     for i, name in enumerate(shown):
-        for ax, quantity, words in (
-            (axes[i], "step", "time"),
-            (axes[len(shown) + i], "memory", "peak memory"),
-        ):
-            series = {
+        time, memory = (
+            {
                 label: [ratio(known, name, model, p, quantity) or float("nan") for p in PRECISIONS]
                 for model, label in MODELS.items()
             }
-            bars(ax, f"{name}: {words}", PRECISIONS, series)
-            ax.axhline(1, color="#7b8794", linewidth=0.8, linestyle=":")
+            for quantity in ("step", "memory")
+        )
+        factors(axes[i], f"{name}: time", PRECISIONS, time)  # half precision spans two decades on a CPU
+        below = axes[len(shown) + i]
+        bars(below, f"{name}: peak memory", PRECISIONS, memory)
+        below.axhline(1, color="#7b8794", linewidth=0.8, linestyle=":")
     axes[0].legend()
     return figure
 

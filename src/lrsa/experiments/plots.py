@@ -138,6 +138,35 @@ def bars(ax: Axes, title: str, names: Sequence[str], series: Mapping[str, Sequen
     ax.tick_params(axis="x", length=0)
 
 
+def factors(ax: Axes, title: str, names: Sequence[str], series: Mapping[str, Sequence[float]]) -> None:
+    """Groups of bars from 1, down where less and up where more, each with its value; a cross where it has
+    none."""
+    width, hues = 0.8 / len(series), _hues(list(series))
+    ax.axhline(1, color=INK, linewidth=0.8)
+    for i, (label, values) in enumerate(series.items()):
+        places = [x + (i - (len(series) - 1) / 2) * width for x in range(len(names))]
+        ax.bar(places, [v - 1 for v in values], width * 0.92, bottom=1, color=hues[i], label=label)
+        for x, value in zip(places, values, strict=True):
+            if math.isfinite(value):
+                side = "bottom" if value >= 1 else "top"
+                ax.annotate(
+                    f"{value:.2f}" if value < 10 else f"{value:.0f}",
+                    (x, value),
+                    (0, 2 if value >= 1 else -2),
+                    textcoords="offset points",
+                    ha="center",
+                    va=side,
+                    fontsize=NAME_SIZE,
+                )
+            else:
+                ax.plot(x, 1, "x", color=hues[i], markersize=7)
+    ax.set_xticks(range(len(names)), names)
+    ax.set_title(title)
+    logarithmic(ax, "y")
+    ax.margins(y=0.15)
+    ax.tick_params(axis="x", length=0)
+
+
 def marks(ax: Axes, names: Sequence[str], series: Mapping[str, Sequence[float]]) -> None:
     """A mark for every row beside the others of its column, where columns differ by orders of magnitude."""
     hues, apart = _hues(list(series)), min(0.12, 0.8 / len(series))
