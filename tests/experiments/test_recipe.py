@@ -6,7 +6,7 @@ import pytest
 from made_cells import fill, work_in
 
 from lrsa.experiments.page import MISSING
-from lrsa.experiments.recipe import RECIPE
+from lrsa.experiments.recipe import RECIPE, TWO_SEEDS
 
 
 @pytest.mark.parametrize("study", [{}, {"recipe": "paper"}, {"scale": "paper"}], ids=str)
@@ -44,3 +44,20 @@ def test_its_page_has_the_time_of_a_step_beside_the_errors(tmp_path: Path) -> No
     places = dict(times.grids[0].rows)
     assert {value.text for value in places["rank 16"]} == {"2.00"}
     assert {value.text for value in places["rank 64"]} <= {"", MISSING}
+
+
+def test_what_one_seed_does_not_tell_from_the_best_gets_another(tmp_path: Path) -> None:
+    """Only once all changes of a problem are tried, since any of them may be the best."""
+    errors = {"rank 64": 0.0200, "2 heads": 0.0219, "8 heads": 0.0221}
+    late = {"warm-up 0.3"}
+    work = work_in(tmp_path)
+    fill(RECIPE, work, lambda task: None if task.row in late else errors.get(task.row, 0.03))
+    assert TWO_SEEDS.tasks(work) == []
+    fill(RECIPE, work, lambda task: errors.get(task.row, 0.03))
+    seeds = {(task.row, task.job.train.get("seed", 0)) for task in TWO_SEEDS.tasks(work)}
+    assert seeds == {("rank 64", 0), ("rank 64", 1), ("2 heads", 0), ("2 heads", 1)}
+    again = [task for task in RECIPE.tasks(work) if task.job.train.get("seed")]
+    assert {task.row for task in again} == {"rank 64", "2 heads"}
+    (shown,) = (section for section in RECIPE.page(work).sections if section.title.startswith("Two seeds"))
+    assert {label for label, _ in shown.grids[0].rows} == {"rank 64", "2 heads"}
+    assert {value.text for value in dict(shown.grids[0].rows)["2 heads"]} == {"0.0219 (1 of 2)"}
