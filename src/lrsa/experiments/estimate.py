@@ -1,6 +1,7 @@
 """How long the trainings that are left will take: by what is recorded, else by a measured step."""
 
 import json
+import statistics
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -22,15 +23,14 @@ UNKNOWN = 1.5
 def estimate(jobs: Sequence[Job], cells: Path, runs: Path) -> float:
     """Seconds of all these trainings on this machine, without evaluating them."""
     known = list(_read(cells))
-    paces: dict[tuple[str, str], float | None] = {}
+    paces: dict[tuple[str, str], float] = {}
     total = 0.0
     for job in jobs:
-        where = (job.problem, job.scale)
+        made, where = job.configuration(), (job.problem, job.scale)
         if where not in paces:
-            paces[where] = _recorded_pace(known, job) or _measured_pace(job, runs)
-        made = job.configuration()
-        pace = paces[where] or 0.0
-        total += pace * _size(made) * _ratio(known, job) * SLOWER[made["train"]["precision"]]
+            recorded = _recorded_pace(known, made)
+            paces[where] = _measured_pace(job, runs) if recorded is None else recorded
+        total += paces[where] * _ratio(known, job) * _size(made) * SLOWER[made["train"]["precision"]]
     return total
 
 
@@ -49,20 +49,27 @@ def _size(made: Mapping[str, Any]) -> float:
     return float(made["train"]["epochs"]) * made["cases"][0]
 
 
-def _recorded_pace(known: Sequence[Cell], job: Job) -> float | None:
-    """Seconds of LRSA for one case of one epoch, by any training on the same points."""
-    made = job.configuration()
-    for cell in known:
-        theirs = cell.configuration
-        same = all(theirs[name] == made[name] for name in ("problem", "source", "data"))
-        fp32 = theirs["train"].get("precision", "fp32") == "fp32"
-        if same and theirs["cases"][2] == made["cases"][2] and fp32 and cell.step and cell.steps:
-            return cell.steps * cell.step["lrsa"] / _size(theirs)
-    return None
+def _recorded_pace(known: Sequence[Cell], made: Mapping[str, Any]) -> float | None:
+    """Seconds of LRSA for one case of one epoch, by all trainings on the same points."""
+    same = [cell for cell in known if _points(cell.configuration) == _points(made)]
+    steps = [_steps(cell) for cell in same if cell.model == "lrsa"]
+    times = [cell.step["lrsa"] for cell in same if cell.step]
+    return statistics.median(steps) * statistics.median(times) if steps else None
 
 
-def _measured_pace(job: Job, runs: Path) -> float | None:
-    """The same, by a few steps of LRSA."""
+def _points(made: Mapping[str, Any]) -> list[Any]:
+    """What decides the time of a step; other precisions are another matter."""
+    train = made["train"]
+    return [*(made[name] for name in ("problem", "source", "data")), made["cases"][2], train.get("precision")]
+
+
+def _steps(cell: Cell) -> float:
+    """For one case of one epoch."""
+    return (cell.steps or 0) / _size(cell.configuration)
+
+
+def _measured_pace(job: Job, runs: Path) -> float:
+    """Of LRSA, by a few steps; 0 where they cannot be made."""
     try:
         config, survey, _ = configured(job.problem, "lrsa", job.source, job.scale, job.recipe, {}, {}, False)
         # Enough epochs for the steps that are timed.
@@ -71,13 +78,18 @@ def _measured_pace(job: Job, runs: Path) -> float | None:
         console.print(f"Timing a step of LRSA on {job.problem}")
         return Pace.of(trainer).step * trainer.steps / (config.data.samples or len(trainer.cases))
     except LrsaError:
-        return None
+        return 0.0
 
 
 def _ratio(known: Sequence[Cell], job: Job) -> float:
-    """A step of the job's model, LRSA's = 1."""
+    """The time of a case in the job's model, LRSA's = 1, on this problem if it was ever timed there.
+
+    A model may take other steps than LRSA: several cases at once, or all frames of one.
+    """
     if job.model == "lrsa":
         return 1.0
-    ratios = [c.ratio for c in known if c.model == job.model and c.problem == job.problem and c.ratio]
-    anywhere = [c.ratio for c in known if c.model == job.model and c.ratio]
-    return (ratios or anywhere or [UNKNOWN])[0]
+    timed = [cell for cell in known if cell.model == job.model and cell.ratio]
+    ours = {cell.problem: _steps(cell) for cell in known if cell.model == "lrsa"}
+    some = [cell for cell in timed if cell.problem == job.problem] or timed
+    ratios = [(cell.ratio or 0.0) * _steps(cell) / ours.get(cell.problem, _steps(cell)) for cell in some]
+    return statistics.median(ratios) if ratios else UNKNOWN
