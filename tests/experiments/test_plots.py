@@ -35,6 +35,7 @@ def test_no_name_of_a_point_covers_another() -> None:
     places = [ax.transData.transform(place) for place in points.values()]
     assert not any(box.contains(*place) for box in boxes for place in places)
     assert all(ax.bbox.x0 <= box.x0 and box.x1 <= ax.bbox.x1 for box in boxes)
+    assert all(ax.bbox.y0 <= box.y0 and box.y1 <= ax.bbox.y1 for box in boxes)
 
 
 def test_of_many_models_those_are_named_that_none_beats_in_both(tmp_path: Path) -> None:

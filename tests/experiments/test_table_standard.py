@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from made_cells import made, record, work_in
+from made_cells import fill, made, record, work_in
 from small import refusal
 from small_solvers import SMALL
 
@@ -17,7 +17,7 @@ from lrsa.data.writing import write_dataset
 from lrsa.errors import Failure, LrsaError
 from lrsa.experiments.beyond import EQUAL_TIME
 from lrsa.experiments.cells import recorded
-from lrsa.experiments.details import seconds_of
+from lrsa.experiments.details import paces, seconds_of
 from lrsa.experiments.page import write_page
 from lrsa.experiments.recipe import RECIPE
 from lrsa.experiments.running import check, chosen, pending
@@ -277,8 +277,9 @@ def test_half_precision_takes_the_time_that_was_measured(tmp_path: Path) -> None
     half = replace(job, train={"precision": "bf16"})
     plain, slow = made(job, 0.1), made(half, 0.1, step={"model": 3.0, "lrsa": 1.5})
     group = [("LRSA", made(work.study.job("lrsa", "darcy"), 0.1)), ("plain", plain), ("slow", slow)]
-    assert seconds_of(plain, group) == pytest.approx(100 * 2 * 0.1)
-    assert seconds_of(slow, group) == pytest.approx(100 * 3.0)
+    pace = paces({"darcy": group})["darcy"]
+    assert seconds_of(plain, pace) == pytest.approx(100 * 2 * 0.1)
+    assert seconds_of(slow, pace) == pytest.approx(100 * 3.0)
 
 
 def test_a_shared_training_is_announced_by_its_first_row(tmp_path: Path) -> None:
@@ -292,3 +293,20 @@ def test_a_problem_without_official_files_says_so(capsys: pytest.CaptureFixture[
     line = refusal(capsys, "train", "obstacle-flow", "--source", "official", "--scale", "demo")
     assert "obstacle-flow has no official files. Leave out --source official" in line
     assert not (home / "runs").exists()
+
+
+def test_a_training_has_one_time_on_a_page(tmp_path: Path) -> None:
+    """In its table and in either picture, though a model beside the table was timed on a faster machine."""
+    work = work_in(tmp_path)
+    fill(TABLE_STANDARD, work, lambda task: 0.1 if task.problem == "darcy" else None)
+    deep = chosen(TABLE_STANDARD, work, f"{DEEP.label}:darcy")[0].job
+    record(work, deep, made(deep, 0.1, step={"model": 0.06, "lrsa": 0.05}))
+    page = TABLE_STANDARD.page(work)
+    (costs,) = [section for section in page.sections if section.title == "What the trainings cost"]
+    written = {float(row[-2].text) for _, row in costs.grids[0].rows}
+    pictures = [plot.figure for section in page.sections for plot in section.plots]
+    drawn = [{x for line in figure.axes[0].lines[:-1] for x in line.get_xdata()} for figure in pictures]
+    assert len(pictures) == 2
+    assert written == {10.0}
+    assert sorted(drawn[0]) == pytest.approx([10.0])
+    assert sorted(drawn[1]) == pytest.approx([6.0, 10.0])

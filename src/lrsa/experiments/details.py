@@ -9,25 +9,34 @@ Group = Sequence[tuple[str, Cell]]
 """The rows of a problem that are measured."""
 
 
-def seconds_of(cell: Cell, group: Group) -> float | None:
-    """Of the training: its steps, in units of LRSA's step, at the pace of LRSA in this group.
+def paces(groups: Mapping[str, Group]) -> dict[str, float]:
+    """Problem -> seconds of LRSA's step: the fastest that was measured beside any of these rows.
+
+    Those beside LRSA itself come first: others may have been measured on a busier machine.
+    """
+    measured = {
+        problem: [(cell.model != "lrsa", cell.step["lrsa"]) for _, cell in group if cell.step is not None]
+        for problem, group in groups.items()
+    }
+    return {problem: min(found)[1] for problem, found in measured.items() if found}
+
+
+def seconds_of(cell: Cell, pace: float | None) -> float | None:
+    """Of the training: its steps, in units of LRSA's step, at this pace of LRSA.
 
     In half precision LRSA's step is one in half precision, too: there the time is what was measured.
     """
     if cell.step is not None and cell.steps and cell.configuration["train"]["precision"] != "fp32":
         return cell.steps * cell.step["model"]
-    paces = [(c.model != "lrsa", c.step["lrsa"]) for _, c in group if c.step is not None]
-    if not paces or cell.ratio is None or cell.steps is None:
-        return None
-    return cell.steps * cell.ratio * min(paces)[1]
+    return None if pace is None or cell.ratio is None or cell.steps is None else cell.steps * cell.ratio * pace
 
 
-def details(groups: Mapping[str, Group]) -> Section | None:
+def details(groups: Mapping[str, Group], pace: Mapping[str, float]) -> Section | None:
     """Every training of every problem, the best first."""
     grids = [
         Grid(
             ["", "test relative L2", "parameters", "steps", "step / LRSA's", "training, s", "waiting"],
-            [(label, _row(cell, group)) for label, cell in sorted(group, key=_error)],
+            [(label, _row(cell, pace.get(problem))) for label, cell in sorted(group, key=_error)],
             title=f"{problem}: parameters and time",
             folded=True,
         )
@@ -49,8 +58,8 @@ def _error(pair: tuple[str, Cell]) -> float:
     return pair[1].relative_l2 or 0.0
 
 
-def _row(cell: Cell, group: Group) -> list[Value]:
-    seconds = seconds_of(cell, group)
+def _row(cell: Cell, pace: float | None) -> list[Value]:
+    seconds = seconds_of(cell, pace)
     words = [
         number(cell.relative_l2),
         f"{cell.parameters:,}",

@@ -5,6 +5,7 @@ from collections.abc import Container, Mapping, Sequence
 
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
+from matplotlib.textpath import TextPath
 from matplotlib.ticker import LogLocator, MaxNLocator, NullFormatter, NullLocator
 from matplotlib.transforms import Bbox
 
@@ -12,8 +13,8 @@ from lrsa.report.figures import ACCENT, INK, SOFT, WARM
 
 ACROSS = 3
 """Panels in a row."""
-NAME_SIZE, LETTER, LINE, MARK = 7, 3.8, 8, 3
-"""Of the names of points: size, width of a letter, height of a line, half a mark; in 1/72 inch."""
+NAME_SIZE, LINE, MARK = 7, 8, 3
+"""Of the names of points: size, height of a line, half a mark; in 1/72 inch."""
 BESIDE = [(shift, up * LINE / 2 - 2) for k in range(40) for up in (k, -k) for shift in (6, -6)]
 """Where a name may be, from its point: right or left of it, and ever higher or lower."""
 POINTS_PER_INCH = 72
@@ -98,9 +99,10 @@ def names(ax: Axes, points: Mapping[str, tuple[float, float]], some: Container[s
     for label, (x, y) in sorted(places.items(), key=lambda pair: pair[1][1]):
         if some is not None and label not in some:
             continue
-        boxes = {shift: _box(x, y, *shift, LETTER * len(label)) for shift in BESIDE}
+        width = TextPath((0, 0), label, size=NAME_SIZE).get_extents().x1
+        boxes = {shift: _box(x, y, *shift, width) for shift in BESIDE}
         free = [shift for shift, box in boxes.items() if not box.count_overlaps(taken)] or BESIDE[:1]
-        inside = (shift for shift in free if frame.x0 <= boxes[shift].x0 and boxes[shift].x1 <= frame.x1)
+        inside = (shift for shift in free if _holds(frame, boxes[shift]))
         shift = next(inside, free[0])
         taken.append(boxes[shift])
         side = "right" if shift[0] < 0 else "left"
@@ -114,6 +116,10 @@ def names(ax: Axes, points: Mapping[str, tuple[float, float]], some: Container[s
             fontsize=NAME_SIZE,
             arrowprops=line,
         )
+
+
+def _holds(frame: Bbox, box: Bbox) -> bool:
+    return frame.x0 <= box.x0 and box.x1 <= frame.x1 and frame.y0 <= box.y0 and box.y1 <= frame.y1
 
 
 def _box(x: float, y: float, right: float, up: float, width: float) -> Bbox:

@@ -12,7 +12,7 @@ from matplotlib.figure import Figure
 
 from lrsa.evaluation.null import DEFINITIONS
 from lrsa.experiments.cells import Cell, Job, at_stride, null_errors, recorded
-from lrsa.experiments.details import details
+from lrsa.experiments.details import details, paces
 from lrsa.experiments.experiment import Experiment, Task
 from lrsa.experiments.page import MISSING, Grid, Page, Plot, Section, Value, around, number
 from lrsa.experiments.printed import REMARKS, Printed
@@ -159,7 +159,7 @@ class Table(Experiment):
         plot = self.draw(self, work) if self.draw and every else None
         plots = [Plot("", self.title, self.caption, plot)] if plot is not None else []
         main = Section(plots=plots, grids=[self.grid(work)], notes=self._notes(work))
-        costs = None if self.held_out else details(self.groups(work))
+        costs = None if self.held_out else details(self.groups(work), self.paces(work))
         sections = [main, *(self.more(self, work) if self.more else ()), costs, self._versions(every)]
         return Page(
             self.name,
@@ -180,6 +180,16 @@ class Table(Experiment):
             if cell is not None and cell.relative_l2 is not None:
                 found.setdefault(task.problem, {}).setdefault(task.job.key, (task.row, cell))
         return {problem: list(group.values()) for problem, group in found.items()}
+
+    def paces(self, work: Work) -> dict[str, float]:
+        """Problem -> seconds of LRSA's step, for all times of this page."""
+        every = {problem: list(group) for problem, group in self.groups(work).items()}
+        for column in self.columns(work.study):
+            for row in self.beside(work):
+                every.setdefault(column.problem, []).extend(
+                    (row.label, cell) for cell in self.cells(work, row, column)
+                )
+        return paces(every)
 
     def grid(self, work: Work) -> Grid:
         """All rows beside what the paper prints, the best of each column marked, the null baselines below."""

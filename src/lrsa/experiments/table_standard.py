@@ -112,7 +112,8 @@ def _more(table: Table, work: Work) -> list[Section]:
         " mixing, a width of 48 and the FFN of the scale; the study of the recipe prefers it on grids by"
         " held-out cases, with a narrower FFN: the filter of one layer sees one neighbour."
     )
-    every = error_over_time(_only(table, [*rows(work), *known], work), work, front=True)
+    everyone = _only(table, [*rows(work), *known], work)
+    every = error_over_time(everyone, work, front=True, pace=table.paces(work))
     caption = "All models. Named: LRSA, and those that no other beats in both error and time."
     plots = [Plot("all", "Error over time, all models", caption, every)] if every else []
     return [recipes, Section("Other models", [text], [_only(table, known, work).grid(work)], plots)]
@@ -122,14 +123,20 @@ def _only(table: Table, some: Sequence[Row], work: Work) -> Table:
     return Table("", "", "", lambda work: some, table.columns, printed=PRINTED)
 
 
-def error_over_time(table: Table, work: Work, front: bool = False) -> Figure | None:
-    """Error against training time of every row, one panel for each problem; all named, or the front."""
+def error_over_time(
+    table: Table, work: Work, front: bool = False, pace: Mapping[str, float] | None = None
+) -> Figure | None:
+    """Error against training time of every row, one panel for each problem; all named, or the front.
+
+    The seconds of LRSA's step are those of the table, unless it is a part of a page that has its own.
+    """
     groups = {name: group for name, group in table.groups(work).items() if len(group) > 1}
+    pace = table.paces(work) if pace is None else pace
     if not groups:
         return None
     figure, axes = panels(len(groups), 4.4, 3.5)
     points = [
-        _panel(ax, STANDARD.get(name, name), group, work.cells)
+        _panel(ax, STANDARD.get(name, name), group, pace.get(name), work.cells)
         for ax, (name, group) in zip(axes, groups.items(), strict=True)
     ]
     figure.draw_without_rendering()  # lays it out
@@ -147,9 +154,11 @@ def unbeaten(points: Mapping[str, tuple[float, float]]) -> set[str]:
     }
 
 
-def _panel(ax: Axes, title: str, group: Group, folder: Path) -> dict[str, tuple[float, float]]:
+def _panel(
+    ax: Axes, title: str, group: Group, pace: float | None, folder: Path
+) -> dict[str, tuple[float, float]]:
     """Its points by their names."""
-    timed = [(seconds, *pair) for pair in group if (seconds := seconds_of(pair[1], group)) is not None]
+    timed = [(seconds, *pair) for pair in group if (seconds := seconds_of(pair[1], pace)) is not None]
     points = {label: (seconds, cell.relative_l2 or 0.0) for seconds, label, cell in timed}
     for label, place in points.items():
         ax.plot(*place, "*" if _own(label) else "o", color=colour(label), markersize=6)
