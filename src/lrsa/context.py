@@ -14,6 +14,10 @@ Coordinates = Literal["box", "axis", "raw", "log"]
 not at all, `log` by the logarithm of the distance from where the points are dense."""
 
 
+PER_POINT = ("mask", "weights", "basis", "inputs")
+"""What of a context belongs to single points."""
+
+
 @dataclass(frozen=True)
 class Context:
     """What a model may need besides `x (B, N, p)` and `f (B, N, c)`. Every field is optional."""
@@ -42,6 +46,23 @@ class Context:
         if value is None:
             raise LrsaError(f"{who} needs Context.{name}, and this data has none")
         return value
+
+    def check(self, x: Tensor) -> None:
+        """Refuse points x that are not (B, N, p), and what belongs to other samples or points than these."""
+        if x.ndim != 3:
+            raise LrsaError(f"x is of shape {tuple(x.shape)}, not (B, N, p): samples, points, coordinates")
+        for name in PER_POINT:
+            given: Tensor | None = getattr(self, name)
+            if given is None:
+                continue
+            if given.shape[:2] != x.shape[:2]:
+                there = f"x is of shape {tuple(x.shape)} and {name} of {tuple(given.shape)}"
+                raise LrsaError(f"{there}: not the same points")
+            if name in ("mask", "inputs") and given.dtype != torch.bool:
+                raise LrsaError(f"Context.{name} is of {given.dtype}, not of torch.bool")
+        for name in ("time", "globals"):
+            if (value := getattr(self, name)) is not None and value.shape[:1] != x.shape[:1]:
+                raise LrsaError(f"x has {len(x)} samples, and {name} is of shape {tuple(value.shape)}")
 
     def measure(self) -> Tensor | None:
         """(B, N) weight of every point in a sum over points, 0 where padded; None where all are 1."""
@@ -77,7 +98,7 @@ class Context:
         """The context of some of the points."""
         per_point = {
             name: None if value is None else value[:, points]
-            for name in ("mask", "weights", "basis", "inputs")
+            for name in PER_POINT
             for value in (getattr(self, name),)
         }
         return replace(self, **per_point, grid=None, edges=None)

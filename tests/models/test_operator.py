@@ -1,6 +1,7 @@
 """The whole operator: symmetries, padding, quadrature weights, other points, precision, refusals."""
 
 from dataclasses import replace
+from functools import partial
 from typing import Any
 
 import pytest
@@ -333,6 +334,27 @@ def test_a_wrong_number_of_features_is_refused_with_the_numbers() -> None:
 def test_a_width_that_heads_do_not_divide_is_refused_with_the_numbers(heads: int) -> None:
     with pytest.raises(LrsaError, match=f"width 16 is not a multiple of heads {heads}"):
         make_operator(heads=heads)
+
+
+@pytest.mark.parametrize(
+    ("context", "words"),
+    [
+        (Context(mask=torch.ones(2, 11).bool()), r"mask of \(2, 11\): not the same points"),
+        (Context(weights=torch.ones(12)), r"weights of \(12,\): not the same points"),
+        (Context(mask=torch.ones(2, 12)), "Context.mask is of torch.float32, not of torch.bool"),
+        (Context(time=torch.rand(3)), r"x has 2 samples, and time is of shape \(3,\)"),
+    ],
+)
+def test_a_context_of_other_points_or_samples_is_refused(context: Context, words: str) -> None:
+    model, points = make_operator(), make_points(2, 12)
+    for use in (model, model.encode, partial(lrsa.stream, model, chunk=5)):
+        with pytest.raises(LrsaError, match=words):
+            use(points.x, points.f, context=context)
+
+
+def test_points_of_one_sample_are_refused_with_the_shape_that_is_taken() -> None:
+    with pytest.raises(LrsaError, match=r"x is of shape \(12, 2\), not \(B, N, p\)"):
+        make_operator()(torch.rand(12, 2), torch.rand(12, 1))
 
 
 # --- helpers -------------------------------------------------------------------------------------------

@@ -218,6 +218,8 @@ def test_a_grid_model_refuses_what_is_no_full_grid_of_two_axes(name: str) -> Non
         model(x, f, Context())
     with pytest.raises(LrsaError, match="two axes"):
         model(x, f, Context(grid=(6, 2, 10)))
+    with pytest.raises(LrsaError, match="takes full grids: 120 points do not fill 12 x 11"):
+        model(x, f, Context(grid=(12, 11)))
     with pytest.raises(LrsaError, match="padded"):
         model(x, f, Context(grid=GRID, mask=torch.ones(2, 120, dtype=torch.bool)))
     with pytest.raises(LrsaError, match="2 coordinates and 1 features per point, not 2 and 0"):

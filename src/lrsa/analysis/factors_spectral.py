@@ -48,7 +48,7 @@ def _gated(spectrum: GatedSpectrum, projected: Tensor, context: Context) -> Fact
 @factors_of.register(OnGrid)
 def _(layer: FourierMix | FactorisedFourierMix | OnGrid, h: Tensor, x: Tensor, context: Context) -> Factors:
     """Δh = Re Σ_k c_k e^{iθ_k(x)} G_k Σ_y e^{-iθ_k(y)} h(y) / n; c_k = 2 where -k has no term of its own."""
-    grid = full_grid(context, "the Fourier transform")
+    grid = full_grid(context, "the Fourier transform", h.shape[1])
     u, v, g = _modes(layer.spectral, grid, h)
     return Factors(u[None], v[None], h, g[None])
 

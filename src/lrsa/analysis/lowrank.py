@@ -124,7 +124,9 @@ class OnGrid(GlobalMix):
         self.spectral = image_layer
 
     def forward(self, h: Tensor, x: Tensor, context: Context) -> Tensor:
-        return self.spectral(h.unflatten(1, full_grid(context, "a layer on images"))).flatten(1, 2)
+        return self.spectral(h.unflatten(1, full_grid(context, "a layer on images", h.shape[1]))).flatten(
+            1, 2
+        )
 
 
 def effective_rank(singular_values: Tensor) -> Tensor:

@@ -28,7 +28,9 @@ def seconds_of(cell: Cell, pace: float | None) -> float | None:
     """
     if cell.step is not None and cell.steps and cell.configuration["train"]["precision"] != "fp32":
         return cell.steps * cell.step["model"]
-    return None if pace is None or cell.ratio is None or cell.steps is None else cell.steps * cell.ratio * pace
+    return (
+        None if pace is None or cell.ratio is None or cell.steps is None else cell.steps * cell.ratio * pace
+    )
 
 
 def details(groups: Mapping[str, Group], pace: Mapping[str, float]) -> Section | None:

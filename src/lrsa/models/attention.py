@@ -177,7 +177,8 @@ class SoftmaxPartial(Partial):
         return replace(self, maximum=maximum, total=sums[..., :1], weighted=sums[..., 1:])
 
     def finish(self) -> Tensor:
-        return self.join(self.weighted / self.total)
+        # A sample without any point has zeros, as in the fused attention, and no NaN.
+        return self.join(self.weighted / self.total.clamp(min=torch.finfo(self.total.dtype).tiny))
 
 
 class FFN(nn.Sequential):

@@ -80,7 +80,7 @@ class NeuralOperator(nn.Module):
 
     def forward(self, x: Tensor, f: Tensor | None = None, context: Context | None = None) -> Tensor:
         """x (B, N, p), f (B, N, c) or None -> u (B, N, o)."""
-        context = (context or Context()).normalised()
+        context = _normalised(context, x)
         h = self.lift(x, f, context)
         for block in self.each_block():
             h = block(h, x, context)
@@ -89,7 +89,7 @@ class NeuralOperator(nn.Module):
     def encode(self, x: Tensor, f: Tensor | None = None, context: Context | None = None) -> State:
         """Run the operator at these points and keep the latents of every block."""
         self.check_pointwise("encode")
-        context = (context or Context()).normalised()
+        context = _normalised(context, x)
         h, kept = self.lift(x, f, context), []
         for block in self.each_block():
             latents = block.latents(h, x, context)
@@ -243,6 +243,13 @@ class LRSA(Backbone):
             frequencies=frequencies,
             time=time,
         )
+
+
+def _normalised(context: Context | None, x: Tensor) -> Context:
+    """What is known of these points, and nothing of others."""
+    context = context or Context()
+    context.check(x)
+    return context.normalised()
 
 
 def check_points(x: Tensor, f: Tensor | None, coord_dim: int, in_features: int) -> None:

@@ -17,6 +17,7 @@ DATA_ARGUMENTS = ("coord_dim", "in_features", "out_features")
 """What the data decides; every model's constructor takes them first."""
 SIZES = ("width", "depth", "heads", "rank")
 """Options that mean the same in every model that has them."""
+POSITIVE = (*SIZES, "ffn_hidden", "latent_ffn_hidden", "coord_dim", "out_features")
 LARGEST, DEEPEST = 2**20, 1024
 """Of any size, and of a number of layers."""
 MODEST = 2**28
@@ -171,11 +172,11 @@ def check_sizes(options: Mapping[str, Any]) -> None:
     for name, value in options.items():
         if not isinstance(value, int):
             continue
-        if name in (*SIZES, "coord_dim", "out_features") and value < 1:
-            raise LrsaError(f"--model.{name} must be at least 1, not {value}")
+        least = 1 if name in POSITIVE else 0 if name in ("in_features", "frequencies") else value
         largest = DEEPEST if name == "depth" or name.endswith("layers") else LARGEST
-        if value > largest:
-            raise LrsaError(f"--model.{name} must be at most {largest}, not {value}")
+        for refused, bound in ((value < least, f"at least {least}"), (value > largest, f"at most {largest}")):
+            if refused:
+                raise LrsaError(f"--model.{name.replace('_', '-')} must be {bound}, not {value}")
 
 
 def _check_memory(name: str, make: Callable[..., nn.Module], options: Mapping[str, Any]) -> None:

@@ -16,17 +16,11 @@ def cut(
     """The points in chunks of so many. The weights are normalised before, over those of others too."""
     if chunk < 1:
         raise LrsaError(f"a chunk has at least one point, not {chunk}")
+    (context := context or Context()).check(x)
     if not x.shape[1] or (f is not None and f.shape[:-1] != x.shape[:-1]):
         there = "nothing" if f is None else tuple(f.shape)
         raise LrsaError(f"x is of shape {tuple(x.shape)} and f of {there}: not the same points, or none")
-    context = context or Context()
     context = context.normalised() if others is None else context.normalised(others.total)
-    for name in ("mask", "weights", "basis", "inputs"):
-        given: Tensor | None = getattr(context, name)
-        if given is not None and given.shape[:2] != x.shape[:2]:
-            raise LrsaError(
-                f"x is of shape {tuple(x.shape)} and {name} of {tuple(given.shape)}: not the same points"
-            )
     xs = x.split(chunk, dim=1)
     fs = [None] * len(xs) if f is None else f.split(chunk, dim=1)
     contexts = [context.at(slice(start, start + chunk)) for start in range(0, x.shape[1], chunk)]

@@ -130,7 +130,7 @@ class FFNO(nn.Module):
         if self.projection is not None:
             h = self.projection.to_grid(self.lift(torch.cat(inputs, dim=-1)), x, context)
             return self.head(self.projection.to_points(self._trunk(h), x))
-        grid = full_axes(context, "F-FNO", self.axes)
+        grid = full_axes(context, "F-FNO", x.shape[1], self.axes)
         if self.index_grid_input:
             inputs.append(index_grid(grid).to(x).expand(x.shape[0], -1, -1))
         return self.head(self._trunk(self.lift(torch.cat(inputs, dim=-1)).unflatten(1, grid)).flatten(1, -2))
@@ -183,7 +183,7 @@ class FFNOLinear(nn.Module):
     def forward(self, x: Tensor, f: Tensor | None = None, context: Context | None = None) -> Tensor:
         """x (B, N, p), f (B, N, c) or None -> u (B, N, o), N the points of the grid."""
         context = context or Context()
-        grid = full_grid(context, "F-FNO")
+        grid = full_grid(context, "F-FNO", x.shape[1])
         h = pad_grid(self.lift(x, f, context).unflatten(1, grid))  # (B, H, W, d)
         for spectral in self.spectral:
             h = h + spectral(h)

@@ -57,7 +57,7 @@ class FNO(nn.Module):
     def forward(self, x: Tensor, f: Tensor | None = None, context: Context | None = None) -> Tensor:
         """x (B, N, p), f (B, N, c) or None -> u (B, N, o), N the points of the grid."""
         context = context or Context()
-        grid = full_grid(context, "FNO")
+        grid = full_grid(context, "FNO", x.shape[1])
         h = pad_grid(self.lift(x, f, context).unflatten(1, grid))  # (B, H, W, d)
         for spectral, skip in zip(self.spectral[:-1], self.skip[:-1], strict=True):
             h = gelu(spectral(h) + skip(h))
@@ -78,7 +78,7 @@ class GridLift(nn.Module):
         """(B, N, p), (B, N, c) -> (B, N, d)."""
         check_points(x, f, self.coord_dim, self.in_features)
         if self.reference:
-            grid = full_grid(context, "the distance to reference points")
+            grid = full_grid(context, "the distance to reference points", x.shape[1])
             x = reference_distances(grid, self.reference).to(x).expand(x.shape[0], -1, -1)
         h = self.ffn(x if f is None else torch.cat([x, f], dim=-1))
         return h if self.time is None else h + self.time(context.need("time", "the time encoding"))

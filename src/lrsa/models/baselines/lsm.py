@@ -114,7 +114,7 @@ class LSM(nn.Module):
         if self.projection is not None:
             g = self._unet(self.projection.to_grid(self.lift(x, f, context), x, context))
             return self.head(self.projection.to_points(g.permute(0, 2, 3, 1), x))
-        grid = full_axes(context, "LSM", self.axes)
+        grid = full_axes(context, "LSM", x.shape[1], self.axes)
         g = self._unet(self.lift(x, f, context).unflatten(1, grid))
         return self.head(g.flatten(2).transpose(1, 2))
 

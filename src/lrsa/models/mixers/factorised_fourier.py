@@ -29,7 +29,7 @@ class FactorisedFourierMix(GlobalMix):
 
     def forward(self, h: Tensor, x: Tensor, context: Context) -> Tensor:
         """(B, N, d) -> (B, N, d), N the points of a full grid of two axes."""
-        grid = full_grid(context, "the factorised Fourier transform")
+        grid = full_grid(context, "the factorised Fourier transform", h.shape[1])
         return self.spectral(h.unflatten(1, grid)).flatten(1, 2)
 
 

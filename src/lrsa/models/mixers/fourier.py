@@ -3,6 +3,8 @@
 Z. Li et al., Fourier Neural Operator for Parametric Partial Differential Equations, 2021.
 """
 
+import math
+
 import torch
 from torch import Tensor, nn
 
@@ -32,7 +34,9 @@ class FourierMix(GlobalMix):
 
     def forward(self, h: Tensor, x: Tensor, context: Context) -> Tensor:
         """(B, N, d) -> (B, N, d), N the points of a full grid of two axes."""
-        return self.spectral(h.unflatten(1, full_grid(context, "the Fourier transform"))).flatten(1, 2)
+        return self.spectral(h.unflatten(1, full_grid(context, "the Fourier transform", h.shape[1]))).flatten(
+            1, 2
+        )
 
 
 class SpectralConvolution(nn.Module):
@@ -80,14 +84,14 @@ class SpectralFilter(SpectralConvolution):
         return kept * weight
 
 
-def full_grid(context: Context, who: str) -> tuple[int, int]:
-    """The two axes of the grid, or a clear refusal on behalf of `who`."""
-    rows, columns = full_axes(context, who, 2)
+def full_grid(context: Context, who: str, points: int) -> tuple[int, int]:
+    """The two axes of the grid of so many points, or a clear refusal on behalf of `who`."""
+    rows, columns = full_axes(context, who, points, 2)
     return rows, columns
 
 
-def full_axes(context: Context, who: str, axes: int) -> tuple[int, ...]:
-    """The axes of the grid, if they are so many, or a clear refusal on behalf of `who`."""
+def full_axes(context: Context, who: str, points: int, axes: int) -> tuple[int, ...]:
+    """The axes of the grid of so many points, if they are so many, or a clear refusal on behalf of `who`."""
     grid = context.need("grid", who)
     if len(grid) != axes:
         count = {2: "two", 3: "three"}[axes]
@@ -96,4 +100,6 @@ def full_axes(context: Context, who: str, axes: int) -> tuple[int, ...]:
         )
     if context.mask is not None:
         raise LrsaError(f"{who} takes full grids, and this batch is padded. Choose a model for point sets")
+    if math.prod(grid) != points:
+        raise LrsaError(f"{who} takes full grids: {points} points do not fill {' x '.join(map(str, grid))}")
     return grid
