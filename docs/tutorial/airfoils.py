@@ -1,6 +1,6 @@
 """Random NACA airfoils in a stream, as VTU curves with the pressure coefficient, and a table of the stream.
 
-    python docs/tutorial/airfoils.py airfoils --cases 300 --seed 0
+    python docs/tutorial/airfoils.py airfoils --cases 400 --seed 0
 
 Ideal flow around a four-digit profile of random camber and thickness at a random angle, by panels of linear
 vorticity (Kuethe & Chow, Foundations of Aerodynamics): no flow through the middles of the panels, none around

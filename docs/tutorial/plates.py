@@ -1,6 +1,6 @@
 """Plates with a hole under load: a folder of VTU files such as a finite-element program leaves behind.
 
-    python docs/tutorial/plates.py plates --cases 120 --seed 0
+    python docs/tutorial/plates.py plates --cases 300 --seed 0
 
 Plane stress, -∇·σ(v) = 0 with σ = C : ε(v); the left side is clamped, a traction pulls at the right side.
 Hole, mesh density and traction differ from case to case, and so does the number of nodes. Each file holds

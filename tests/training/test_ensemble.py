@@ -166,8 +166,6 @@ def test_what_makes_no_sense_is_refused_before_the_training(
 
 
 def test_coverage_is_told_with_the_counts_that_chance_allows():
-    assert Coverage(0.9, 47, 50, 0.82, 0.98, 20).as_promised
-    assert not Coverage(0.9, 40, 50, 0.82, 0.98, 20).as_promised
     assert "47 of 50 (94%); 90% promised" in Coverage(0.9, 47, 50, 0.82, 0.98, 20).words()
 
 

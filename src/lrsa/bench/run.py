@@ -46,7 +46,7 @@ class Plan:
     device: str = "cpu"
     precisions: Sequence[Precision] = ("fp32",)
     minutes: float = 10.0
-    """For the other models, shared by the settings; LRSA and Transolver always run, which comes on top."""
+    """For the other models, shared by the settings; LRSA and Transolver run first, which comes on top."""
     compiled: bool = False
     """Also LRSA with compiled blocks."""
 

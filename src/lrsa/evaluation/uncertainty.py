@@ -35,10 +35,6 @@ class Coverage:
     def share(self) -> float:
         return self.inside / self.cases
 
-    @property
-    def as_promised(self) -> bool:
-        return self.low <= self.share <= self.high
-
     def words(self) -> str:
         """`47 of 50 (94 %); 90 % promised, by chance 82 % to 98 %`."""
         return (

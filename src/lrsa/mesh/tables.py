@@ -42,7 +42,7 @@ def read_table(path: Path) -> dict[str, np.ndarray]:
         if path.suffix.lower() == ".parquet":
             table = parquet.read_table(path)
         else:
-            table = csv.read_csv(path, parse_options=csv.ParseOptions(delimiter=_delimiter(path)))
+            table = csv.read_csv(path, parse_options=csv.ParseOptions(delimiter=delimiter(path)))
         names = [str(name).strip() for name in table.column_names]
         columns = [_numbers(column) for column in table.columns]
     except (pa.ArrowException, OSError, ValueError, UnicodeError) as error:
@@ -263,7 +263,8 @@ def _numbers(column: Any) -> np.ndarray:
     return np.asarray([str(value) for value in column.to_pylist()])
 
 
-def _delimiter(path: Path) -> str:
+def delimiter(path: Path) -> str:
+    """What separates the columns: the comma, semicolon or tab that the header has most of."""
     with open(path, encoding="utf-8", errors="replace") as file:
         first = file.readline()
     return max((",", ";", "\t"), key=first.count)

@@ -19,7 +19,7 @@ import numpy as np
 from lrsa.errors import LrsaError
 from lrsa.files import atomic
 from lrsa.mesh.arrays import read_npz, write_npz
-from lrsa.mesh.tables import ARRAYS, TABLES
+from lrsa.mesh.tables import ARRAYS, TABLES, delimiter
 
 Fields = Mapping[str, np.ndarray]
 """name -> (n,) or (n, k), n the points or the cells of the whole mesh."""
@@ -111,13 +111,6 @@ def columns_of(fields: Fields) -> dict[str, np.ndarray]:
         for name, values in fields.items()
         for i, column in enumerate(values.reshape(len(values), -1).T)
     }
-
-
-def delimiter(path: Path) -> str:
-    """What separates the columns: the comma, semicolon or tab that the header has most of."""
-    with open(path, encoding="utf-8", errors="replace") as file:
-        first = file.readline()
-    return max((",", ";", "\t"), key=first.count)
 
 
 def save_mesh(mesh: Any, path: Path, fields: Fields, location: Location, time: float | None) -> None:

@@ -5,6 +5,8 @@ the laminate, the mean along the jump and the harmonic mean across it: of second
 coefficient, or its plain mean, is of first.
 """
 
+from pathlib import Path
+
 import numpy as np
 
 from lrsa.errors import LrsaError
@@ -58,6 +60,17 @@ def positive_share(values: np.ndarray) -> np.ndarray:
     tip = np.clip(high, 0, None) ** 2 / np.maximum((high - middle) * (high - low), tiny)
     foot = np.clip(low, None, 0) ** 2 / np.maximum((middle - low) * (high - low), tiny)
     return np.where(low >= 0, 1.0, np.where(middle >= 0, 1 - foot, np.where(high >= 0, tip, 0.0)))
+
+
+def refined(mesh: Path, refinement: int) -> Triangles:
+    """The nodes and triangles of a file, so many times refined; its nodes stay the first."""
+    if refinement < 0:
+        raise LrsaError(f"a refinement of {refinement} is no mesh: from 0 on")
+    with np.load(mesh) as file:
+        nodes, triangles = file["nodes"], file["triangles"].astype(np.int64)
+    for _ in range(refinement):
+        nodes, triangles = refine(nodes, triangles)
+    return Triangles(nodes, triangles)
 
 
 def refine(nodes: np.ndarray, triangles: np.ndarray) -> tuple[np.ndarray, np.ndarray]:

@@ -40,11 +40,6 @@ def plane_wall(cells: np.ndarray, surface: np.ndarray) -> tuple[np.ndarray, np.n
     return mine[:, :2], mine[:, 2:]
 
 
-def surface_integral(faces: np.ndarray, values: np.ndarray) -> np.ndarray:
-    """∫ v dA of values (F,) or (F, c)."""
-    return np.linalg.norm(area_vectors(faces), axis=1) @ values
-
-
 def force(faces: np.ndarray, pressure: np.ndarray, shear: np.ndarray | None = None) -> np.ndarray:
     """(d,) of the pressure (F,) and, where given, the shear (F, d) of the fluid on the body."""
     return _loads(faces, pressure, shear).sum(axis=0)

@@ -12,7 +12,7 @@ from scipy.spatial import KDTree
 from lrsa.data.batch import collate
 from lrsa.errors import LrsaError
 from lrsa.files import atomic
-from lrsa.mesh.writing import delimiter
+from lrsa.mesh.tables import delimiter
 from lrsa.models.operator import NeuralOperator
 from lrsa.pointset import Names, PointSet
 from lrsa.streaming.stream import decode_streamed, encode_streamed

@@ -20,9 +20,8 @@ from typing import ClassVar
 import numpy as np
 from scipy.ndimage import map_coordinates
 
-from lrsa.errors import LrsaError
 from lrsa.numerics.random_fields import cosine_field
-from lrsa.numerics.triangles import Triangles, refine
+from lrsa.numerics.triangles import Triangles, refined
 from lrsa.pointset import Names, PointSet
 
 MESH = Path(__file__).with_name("mesh.npz")
@@ -72,13 +71,7 @@ class IrregularDarcy:
 @lru_cache(maxsize=3)
 def domain(refinement: int) -> Triangles:
     """The mesh that is solved on: all that is the same for every coefficient."""
-    if refinement < 0:
-        raise LrsaError(f"a refinement of {refinement} is no mesh: from 0 on")
-    with np.load(MESH) as file:
-        nodes, triangles = file["nodes"], file["triangles"].astype(np.int64)
-    for _ in range(refinement):
-        nodes, triangles = refine(nodes, triangles)
-    return Triangles(nodes, triangles)
+    return refined(MESH, refinement)
 
 
 def interpolated(field: np.ndarray, places: np.ndarray) -> np.ndarray:

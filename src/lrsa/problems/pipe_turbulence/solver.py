@@ -21,11 +21,11 @@ from typing import ClassVar
 import numpy as np
 import scipy.sparse as sp
 
-from lrsa.errors import Failure, LrsaError
+from lrsa.errors import Failure
 from lrsa.files import scratch
 from lrsa.numerics.foam_mesh import write_plane_mesh
 from lrsa.numerics.openfoam import FoamFailed, keep, read_field, run, write_case
-from lrsa.numerics.triangles import Triangles, edges_once, refine
+from lrsa.numerics.triangles import Triangles, edges_once, refined
 from lrsa.pointset import Names, PointSet
 
 CASE, MESH = Path(__file__).with_name("case"), Path(__file__).with_name("mesh.npz")
@@ -197,13 +197,7 @@ def _final(step: str) -> list[tuple[str, str]]:
 @lru_cache(maxsize=3)
 def pipe(refinement: int) -> Triangles:
     """The mesh that is solved on; its first nodes are those of the benchmark."""
-    if refinement < 0:
-        raise LrsaError(f"a refinement of {refinement} is no mesh: from 0 on")
-    with np.load(MESH) as file:
-        nodes, triangles = file["nodes"], file["triangles"].astype(np.int64)
-    for _ in range(refinement):
-        nodes, triangles = refine(nodes, triangles)
-    return Triangles(nodes, triangles)
+    return refined(MESH, refinement)
 
 
 @lru_cache(maxsize=3)
