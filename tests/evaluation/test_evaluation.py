@@ -4,6 +4,7 @@ import csv
 import json
 import math
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -19,6 +20,7 @@ from lrsa.data.writing import write_dataset
 from lrsa.errors import LrsaError
 from lrsa.evaluation.evaluate import evaluate, parse_strides
 from lrsa.evaluation.null import NullBaselines
+from lrsa.evaluation.verdict import verdict
 from lrsa.models import registry
 from lrsa.objectives.metrics import DEFINITIONS
 from lrsa.objectives.protocols import Static
@@ -263,6 +265,28 @@ def test_the_console_shows_fields_nulls_and_worst_cases(
     for words in ("linear regression", "plate_0", "self-consistency", f"{evaluation.relative_l2:.4f}"):
         assert words in said
     assert len(tables(RunConfig.load(run), evaluation)) == 5
+
+
+def test_a_field_that_was_hardly_learned_is_named_though_all_together_look_well(run: Path) -> None:
+    evaluation, config = evaluate(run), RunConfig.load(run)
+    first, *others = evaluation.fields
+    well = replace(
+        evaluation,
+        relative_l2=0.1 * min(evaluation.nulls.values()),
+        fields={name: {"relative_l2": 0.0} for name in others} | {first: {"relative_l2": 1.5}},
+        null_fields={name: dict.fromkeys(evaluation.nulls, 1.0) for name in evaluation.fields},
+    )
+    said = verdict(config, well)
+    assert said is not None
+    assert f", but larger than that of one for {first}." in said.text
+    assert "--train.loss mse" in said.cure
+    other = replace(config, train=replace(config.train, loss="mse"))
+    assert verdict(other, well) == replace(said, cure="")
+    learned = verdict(
+        config, replace(well, fields={name: {"relative_l2": 0.0} for name in evaluation.fields})
+    )
+    assert learned is not None
+    assert "but larger" not in learned.text
 
 
 @pytest.mark.parametrize("text", ["two", "1,,2", "1.5"])

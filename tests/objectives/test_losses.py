@@ -55,6 +55,18 @@ def test_units_do_not_matter(scale: float) -> None:
     torch.testing.assert_close(gradient_error(scale * p, scale * u, (5, 6)), gradient_error(p, u, (5, 6)))
 
 
+@pytest.mark.parametrize("exponent", [-100, -80, 66, 100])
+def test_units_do_not_matter_in_single_precision(exponent: int) -> None:
+    """Where the squares of the values, as of a plasma's density per cubic metre, have no place in it."""
+    p, u = (values.float() for values in fields(2, 30, 1))
+    p.requires_grad_()
+    for total in (None, lambda values: 2 * values):  # another process holds the same points
+        plain, scaled = (relative_l2(s * p, s * u, None, total) for s in (1.0, 2.0**exponent))
+        assert torch.equal(plain, scaled)
+        slope, scaled_slope = (torch.autograd.grad(error.sum(), p)[0] for error in (plain, scaled))
+        torch.testing.assert_close(slope, scaled_slope)
+
+
 def literal_gradient_error(p: np.ndarray, u: np.ndarray) -> float:
     """One case (H, W): ring of the prediction to zero, then differences point by point, zero outside."""
     rows, columns = u.shape

@@ -10,7 +10,7 @@ from small import grid_cases, ragged_cases, write
 
 import lrsa
 from lrsa.cli.program import main
-from lrsa.pointset import PointSet
+from lrsa.pointset import Names, PointSet
 from lrsa.problems.catalogue import get
 from lrsa.training.budget import ENOUGH, Pace
 from lrsa.training.choose import SIZES_OF_MODELS, SMALL, THIN, elongation, for_data, for_problem
@@ -134,6 +134,33 @@ def test_a_grid_of_the_users_own_gets_fourier_filters_unless_another_model_is_na
     words = [f"--model.{name}={value}" for name, value in small.items()]
     assert main(["train", grid, *words, "--model.local", "depthwise", "--train.epochs", "1"]) == 0
     assert RunConfig.load(Path("runs/g-lrsa")).options["local"] == "depthwise"
+
+
+def in_units(displacement: float, pressure: float) -> str:
+    """A data set of a vector and a scalar in such units."""
+    names = Names(("x", "y"), ("a",), ("d_x", "d_y", "p"))
+
+    def told(case: PointSet) -> PointSet:
+        assert case.u is not None
+        assert case.f is not None
+        u = np.concatenate([displacement * case.u, 1e-9 * displacement * case.f, pressure * case.u], axis=1)
+        return replace(case, u=u, names=names)
+
+    return str(write(Path(f"{displacement:g}-{pressure:g}.h5"), [told(case) for case in ragged_cases(6)]))
+
+
+def test_fields_of_very_different_size_count_alike(capsys: pytest.CaptureFixture[str]) -> None:
+    """In one norm of metres and pascals the pascals alone would be learned. A component of a vector that is
+    nearly zero stays with the others."""
+    apart, near = in_units(1e-4, 1e7), in_units(1.0, 5.0)
+    words = "relative-l2:d_x:d_y+relative-l2:p"
+    run = prepare(apart, "lrsa", options={}, train={"epochs": 1})
+    assert "whose fields differ in size and count alike" in (said := capsys.readouterr().out)
+    assert f"loss {words}" in said
+    assert RunConfig.load(run).train.loss == words
+    for data, train, loss in ((near, {}, "relative-l2"), (apart, {"loss": "mse"}, "mse")):
+        run = prepare(data, "transolver", out=Path(f"run-{loss}"), options={}, train={"epochs": 1, **train})
+        assert RunConfig.load(run).train.loss == loss
 
 
 def test_models_that_need_all_points_are_not_thinned() -> None:

@@ -151,13 +151,20 @@ def _misses(evaluation: Evaluation, quantities: Sequence[tuple[str, str]]) -> It
 def _verdict(run: Path, data: str, found: Sequence[Evaluation]) -> str:
     """How the mean over the folds stands to that of the null baselines."""
     config = RunConfig.load(run / "folds" / "0")
-    nulls = {name: float(np.mean([e.nulls[name] for e in found])) for name in found[0].nulls}
-    error = float(np.mean([e.relative_l2 for e in found]))
-    said = verdict(
-        replace(config, data=replace(config.data, path=data)),
-        replace(found[0], relative_l2=error, nulls=nulls),
+    first = found[0]
+    mean = replace(
+        first,
+        relative_l2=float(np.mean([e.relative_l2 for e in found])),
+        nulls=_mean([e.nulls for e in found]),
+        fields={name: _mean([e.fields[name] for e in found]) for name in first.fields},
+        null_fields={name: _mean([e.null_fields[name] for e in found]) for name in first.null_fields},
     )
+    said = verdict(replace(config, data=replace(config.data, path=data)), mean)
     return "" if said is None else f"\n\n{said.text} {said.cure}".rstrip()
+
+
+def _mean(found: Sequence[Mapping[str, float]]) -> dict[str, float]:
+    return {name: float(np.mean([one[name] for one in found])) for name in found[0]}
 
 
 def _row(words: Sequence[str], values: Sequence[float] | np.ndarray) -> str:

@@ -1,15 +1,17 @@
 """How a surrogate stands to the simple rules, and what to do where one of them is better."""
 
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from lrsa.evaluation.fitted import POD, RADIAL
 from lrsa.evaluation.outcome import Evaluation
 from lrsa.models.registry import get
-from lrsa.training.config import RunConfig
+from lrsa.training.config import RunConfig, TrainConfig
 
 CLEARLY = 1.05
 """By this factor the error must be smaller than that of the best null baseline."""
+ALIKE = "A loss that adds their errors, as --train.loss mse, lets all fields count alike"
 FITTED = {RADIAL: "pod-rbf", POD: "pod-rbf"}
 """The model that a null baseline is, where it is one."""
 
@@ -32,9 +34,21 @@ def verdict(config: RunConfig, evaluation: Evaluation) -> Verdict | None:
     name, best = min(nulls.items(), key=lambda item: item[1])
     ratio = best / evaluation.relative_l2 if evaluation.relative_l2 else math.inf
     if ratio >= CLEARLY:
-        return Verdict(f"{ratio:.2g} times smaller than the best null baseline ({name}).", True)
+        worse = _worse(evaluation, list(nulls))
+        but = f", but larger than that of one for {', '.join(worse)}" if worse else ""
+        said = f"{ratio:.2g} times smaller than the best null baseline ({name}){but}."
+        return Verdict(said, True, ALIKE if worse and config.train.loss == TrainConfig.loss else "")
     text = f"Not clearly better than a null baseline ({name}, {best:.2g}): little was learned."
     return Verdict(text, False, _cure(config, name))
+
+
+def _worse(evaluation: Evaluation, nulls: Sequence[str]) -> list[str]:
+    """The fields for which one of the null baselines is better: in one norm a small field does not show."""
+    return [
+        field
+        for field, errors in evaluation.fields.items()
+        if any(errors["relative_l2"] > CLEARLY * evaluation.null_fields[field][null] for null in nulls)
+    ]
 
 
 def _cure(config: RunConfig, name: str) -> str:

@@ -28,10 +28,21 @@ def relative_l2(
     if known is not None:
         known = _of_frames(known, truth)
         prediction, truth = prediction * known, truth * known
-    error, size = ((prediction - truth).flatten(1).norm(dim=1), truth.flatten(1).norm(dim=1))
+    unit = _unit(truth, total)
+    error, size = ((values.flatten(1) * unit).norm(dim=1) for values in (prediction - truth, truth))
     if total is not None:
         error, size = (total(norm.square()).clamp(min=TINY).sqrt() for norm in (error, size))
     return error / size.clamp(min=torch.finfo(truth.dtype).tiny)
+
+
+def _unit(truth: Tensor, total: Total | None) -> Tensor:
+    """(B, 1) for each case the power of two in which its values are near 1.
+
+    It changes no digit, and the squares of fields of any unit fit into single precision.
+    """
+    size = truth.flatten(1).abs().sum(1)
+    exponent = torch.frexp(size if total is None else total(size)).exponent
+    return torch.ldexp(torch.ones_like(size), -exponent)[:, None]
 
 
 def _of_frames(known: Tensor, values: Tensor) -> Tensor:

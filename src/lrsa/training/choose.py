@@ -1,5 +1,6 @@
 """Which options a run has before the user changes any: of a benchmark's scale, or chosen by the data."""
 
+import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
@@ -7,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from lrsa.context import needs_of
-from lrsa.data.normalise import SMALLEST
+from lrsa.data.normalise import SMALLEST, Normaliser
 from lrsa.data.store import Dataset
 from lrsa.models.create import create_model
 from lrsa.models.presets import PRESETS
@@ -43,6 +44,8 @@ SMALL, MUCH = 3, 2_000_000
 """Sizes up to this one are enough where there are no more points than this in all cases together."""
 MANY = 2000
 """Points of a case from which on it gets twice the rank."""
+APART = 10
+"""Times that the largest of the target fields may be the smallest, if one norm is to be that of all."""
 THIN = (4096, 16384)
 """Points of a case that a step sees, where it has more and there is no time for all."""
 
@@ -161,6 +164,30 @@ def for_data(data: Dataset, model: str) -> Choice:
         levels.append((options, {"points": seen, "batch_size": batch_for(seen or n)}))
     options, _ = levels[-1]
     return Choice(options, settings, why, levels)
+
+
+def alike(choice: Choice, targets: Sequence[str], normaliser: Normaliser) -> Choice:
+    """The choice with a loss in which fields of very different size count alike.
+
+    In one norm of metres and pascals only the pascals would be learned. The components of a vector stay
+    together: one of them that is nearly zero has no size of its own.
+    """
+    sizes = (
+        (normaliser.u_scale.square() + normaliser.u_shift.square()).sqrt().reshape(-1, len(targets)).mean(0)
+    )
+    fields: dict[str, list[int]] = {}
+    for i, name in enumerate(targets):
+        fields.setdefault(re.sub(r"_[xyz]$", "", name), []).append(i)
+    known = {tuple(some): size for some in fields.values() if (size := float(sizes[some].norm())) > 0}
+    if (
+        not known
+        or max(known.values()) <= APART * min(known.values())
+        or set(":+@*,") & set("".join(targets))
+    ):
+        return choice
+    loss = "+".join(":".join([TrainConfig.loss, *(targets[i] for i in some)]) for some in known)
+    why = f"{choice.why}, whose fields differ in size and count alike"
+    return replace(choice, train={**choice.train, "loss": loss}, why=why)
 
 
 def batch_for(points: int) -> int:

@@ -14,12 +14,14 @@ from lrsa.errors import LrsaError
 from lrsa.models.create import create_model
 from lrsa.models.matching import matched_width, parameter_count
 from lrsa.models.registry import check_sizes, model_options
+from lrsa.models.registry import get as get_model
+from lrsa.objectives.words import labels
 from lrsa.problems.catalogue import get
 from lrsa.problems.making import make_dataset
 from lrsa.problems.problem import Problem, Scale, Source
 from lrsa.surrogate.record import Record
 from lrsa.surrogate.shipped import located
-from lrsa.training.choose import Choice, for_data, for_problem, model_for, settled
+from lrsa.training.choose import Choice, alike, for_data, for_problem, model_for, settled
 from lrsa.training.config import DataConfig, RunConfig
 from lrsa.training.recipes import Recipe, default_recipe
 from lrsa.training.survey import Survey
@@ -83,6 +85,12 @@ def configured(
     )
     survey = Survey.of(config)
     config = replace(_with_dimensions(config, survey.normaliser), weighted=survey.weighted)
+    if problem is None and "loss" not in train and get_model(model).family != "fitted":
+        targets = labels(cases.schema.names.targets, survey.normaliser.u_scale.shape[-1])
+        choice = alike(choice, targets, survey.normaliser)
+        config = replace(
+            config, train=replace(config.train, loss=choice.train.get("loss", config.train.loss))
+        )
     if matched:
         config = _matched(config, choose("lrsa").model, survey.normaliser)
     return config, survey, choice
