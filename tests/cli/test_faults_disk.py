@@ -13,6 +13,7 @@ from small import files, grid_points, smooth_case
 from test_mesh_writing import kinds, plate
 
 from lrsa.cli.program import main
+from lrsa.exporting.formats import FORMATS
 from lrsa.mesh.writing import write_mesh, write_series, write_table
 
 pytest_plugins = ["small_runs"]
@@ -132,18 +133,33 @@ def test_the_command_says_so_and_leaves_the_file(
     mesh.save("case.vtu")
     assert main(["predict", str(trained), "case.vtu", "--out", "out.vtu"]) == 0
     before = files(home)
+    said = cramped("predict", trained, "case.vtu", "--out", "out.vtu")
+    assert said == "lrsa: out.vtu could not be written by VTK. Is the disk full? Nothing was changed\n"
+    assert files(home) == before
+
+
+@pytest.mark.usefixtures("home")
+@pytest.mark.parametrize("format", ["torch", "onnx"])
+def test_a_program_that_does_not_fit_is_refused_in_one_line(trained: Path, home: Path, format: str) -> None:
+    """What a full disk does to torch's own writer ends the process."""
+    out = f"a{FORMATS[format].suffix}"
+    (home / out).write_bytes(b"there")
+    before = files(home)
+    assert cramped("export", trained, "--format", format, "--out", out) == "lrsa: File too large\n"
+    assert files(home) == before
+
+
+def cramped(*words: object) -> str:
+    """The line of a command that finds room for 6000 bytes in any file, and has to refuse."""
     ended = subprocess.run(
-        [sys.executable, "-m", "lrsa", "predict", str(trained), "case.vtu", "--out", "out.vtu"],
+        [sys.executable, "-m", "lrsa", *map(str, words)],
         preexec_fn=lambda: resource.setrlimit(resource.RLIMIT_FSIZE, (6000, 6000)),
         capture_output=True,
         text=True,
         timeout=120,
     )
     assert ended.returncode == 2, ended.stderr
-    assert (
-        ended.stderr == "lrsa: out.vtu could not be written by VTK. Is the disk full? Nothing was changed\n"
-    )
-    assert files(home) == before
+    return ended.stderr
 
 
 def test_truth_and_lies_survive_being_written(tmp_path: Path) -> None:

@@ -1,5 +1,6 @@
 """The two formats: how a traced program is written, and how a written one is run."""
 
+import io
 import json
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping
@@ -41,8 +42,9 @@ class Torch(Format):
     suffix = ".pt2"
 
     def write(self, program: ExportedProgram, signature: Signature, about: Any, path: Path) -> None:
-        with open(path, "wb") as file:
-            torch.export.save(program, file, extra_files={"about.json": json.dumps(about)})
+        archive = io.BytesIO()  # on a disk that is full, torch's writer would end the process
+        torch.export.save(program, archive, extra_files={"about.json": json.dumps(about)})
+        path.write_bytes(archive.getbuffer())
 
     def read(self, path: Path) -> Run:
         with open(path, "rb") as file:
