@@ -51,7 +51,8 @@ def test_every_command_explains_each_of_its_options(capsys: pytest.CaptureFixtur
         if parameter.annotation is dict or key in ("model", "train", "chosen"):
             continue
         placed = parameter.kind is inspect.Parameter.POSITIONAL_ONLY
-        assert (key.upper() if placed else f"--{key.replace('_', '-')} ") in said.replace(",", " "), key
+        place = key.upper() if parameter.default is inspect.Parameter.empty else f"[{key.upper()}]"
+        assert (f" {place} " if placed else f"--{key.replace('_', '-')} ") in said.replace(",", " "), key
         assert helps[key], key
         assert helps[key] in said, key
 

@@ -39,7 +39,7 @@ class Row(NamedTuple):
     hint: str | None = None
     """What is said of its default; None: what tyro says."""
     place: str | None = None
-    """The name of a positional word."""
+    """The name of a positional word, in brackets where it may be left out."""
 
 
 Rows = Mapping[str, Row]
@@ -77,8 +77,10 @@ def call(
             continue
         placed = parameter.kind is inspect.Parameter.POSITIONAL_ONLY
         hint = "" if parameter.default is None else None
-        rows[key] = Row(_without_none(hints[key]), helps.get(key, ""), hint, key.upper() if placed else None)
-        if parameter.default is inspect.Parameter.empty:
+        must = parameter.default is inspect.Parameter.empty
+        place = (key.upper() if must else f"[{key.upper()}]") if placed else None
+        rows[key] = Row(_without_none(hints[key]), helps.get(key, ""), hint, place)
+        if must:
             needed.append(key)
         elif parameter.default is not None:
             defaults[key] = parameter.default
