@@ -222,6 +222,18 @@ def test_one_stride_moves_the_whole_evaluation(grid_run: Path) -> None:
     )
 
 
+def test_the_points_that_a_stride_leaves_do_not_make_one_mesh_of_many(run: Path, tmp_path: Path) -> None:
+    """All cases begin at one corner, which is all that is left of them."""
+    cases = [ragged_case(i) for i in range(9)]
+    for case in cases:
+        arrays = case.arrays()
+        arrays["x"][0], arrays["u_mask"][0] = 0, True
+    write_dataset(tmp_path / "corner.h5", {"train": cases[:6], "test": cases[6:]})
+    evaluation = evaluate(train(tmp_path / "corner.h5", tmp_path / "run"), stride=1000)
+    assert evaluation.points == "1"
+    assert evaluation.nulls.keys() == evaluate(run).nulls.keys()
+
+
 def test_without_the_truth_there_is_self_consistency(
     run: Path, grid_run: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

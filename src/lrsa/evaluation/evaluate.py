@@ -54,7 +54,7 @@ def evaluate(
     cases = Selection(tests, range(count))
     _check(run, config, tests)
     how = protocol(config.schema.protocol)
-    nulls = None if "u" not in tests else _nulls(config, how, Selection(tests, range(count), strides[0]))
+    nulls = None if "u" not in tests else _nulls(config, how, cases, strides[0])
     text = config.train.metrics if metrics is None else metrics
     asked = config.train.quantities if quantities is None else quantities
     first = cases[0].strided(strides[0])
@@ -257,9 +257,14 @@ def _check(run: Path, config: RunConfig, tests: Dataset) -> None:
         raise LrsaError(f"{run} predicts {ours}, but {tests.path} has the targets {theirs}")
 
 
-def _nulls(config: RunConfig, how: Protocol, tests: Selection) -> NullBaselines:
-    train = training_cases(config, tests.stride)
-    return NullBaselines(train, how, fixed=corresponding(chain(train, tests)))
+def _nulls(config: RunConfig, how: Protocol, tests: Selection, stride: Stride) -> NullBaselines:
+    """Fitted to the training cases at this stride."""
+    # By all points too: the few that a stride leaves may be the same in meshes that differ.
+    fixed = all(
+        corresponding(chain(training_cases(config, s), Selection(tests, range(len(tests)), s)))
+        for s in {stride, 1}
+    )
+    return NullBaselines(training_cases(config, stride), how, fixed)
 
 
 def _by_field(
