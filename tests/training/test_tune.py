@@ -3,14 +3,17 @@
 import json
 import math
 import re
+import shutil
 from itertools import count
 from pathlib import Path
 from typing import Any
 
+import h5py
 import pytest
+import pyvista as pv
 from hypothesis import given
 from hypothesis import strategies as st
-from small import grid_cases, ragged_cases, refusal, say, write
+from small import files, grid_cases, ragged_cases, refusal, say, write
 
 import lrsa
 from lrsa.training import tune as tuning
@@ -137,10 +140,38 @@ def test_candidates_suit_the_data(data: Path) -> None:
 
 def test_what_cannot_be_tuned_is_refused(data: Path, capsys: Capture) -> None:
     assert "a positive number" in refusal(capsys, "tune", data, "--minutes", "0")
-    assert "no data set of your own" in refusal(capsys, "tune", "darcy")
+    assert "`lrsa train darcy` trains a benchmark" in refusal(capsys, "tune", "darcy")
+    assert "Did you mean darcy?" in refusal(capsys, "tune", "darci")
+    assert "--seed must be at least 0, not -1" in refusal(capsys, "tune", data, "--seed", "-1")
     one = write(Path("one.h5"), grid_cases(1), grid_cases(1, seed=1))
     assert "one is needed for validation" in refusal(capsys, "tune", one)
     Tuning(str(data.resolve()), 5, 0, "cpu", None, []).save(Path("other"))
     assert "Name another --out" in refusal(capsys, "tune", data, "--out", "other")
     Path("other/tune.json").write_text("{")
     assert "is damaged" in refusal(capsys, "tune", data, "--out", "other")
+
+
+def test_folders_are_refused_as_by_the_training(trained: Path, capsys: Capture) -> None:
+    Path("plates").mkdir()
+    pv.Plane(i_resolution=2, j_resolution=2).cast_to_unstructured_grid().save("plates/a.vtu")
+    for folder, words in (("plates", "`lrsa data import plates"), (trained, "is a run. Go on with")):
+        said = refusal(capsys, "tune", folder)
+        assert words in said
+        assert said == refusal(capsys, "train", folder)
+
+
+def test_what_no_candidate_can_learn_is_said_once(data: Path, capsys: Capture) -> None:
+    """With the data corrected, the same command finds nothing in its way."""
+    shutil.copy(data, "bad.h5")
+    with h5py.File("bad.h5", "r+") as file:
+        file["train/u"][2, 3, 0] = math.nan  # pyright: ignore[reportIndexIssue]
+    said = refusal(capsys, "tune", "bad.h5", "--out", "tuned", code=1)
+    assert said.count("case 2 of train in") == said.count("has NaN in target p") == 1
+    assert files(Path("tuned")) == {}
+
+
+def test_a_tuning_that_is_not_finished_is_no_run_yet(data: Path, capsys: Capture) -> None:
+    Tuning(str(data), 5, 0, "cpu", None, []).save(Path("tuned"))
+    for words in (["resume"], ["evaluate"], ["report"], ["predict", data, "--out", "out.h5"]):
+        said = refusal(capsys, words[0], "tuned", *words[1:])
+        assert "tuned is not a run yet: its tuning is not finished. Run the same `lrsa tune` again" in said

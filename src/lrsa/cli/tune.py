@@ -2,6 +2,8 @@
 
 from pathlib import Path
 
+from lrsa.cli.checking import at_least
+
 
 def tune(
     data: str,
@@ -28,13 +30,15 @@ def tune(
     """
     from rich.table import Table
 
-    from lrsa.cli.train import finish
+    from lrsa.cli.train import check_folder, finish
     from lrsa.console import console
     from lrsa.evaluation.null import held_out_errors
     from lrsa.report.printing import number
     from lrsa.training.config import RunConfig
     from lrsa.training.tune import table, trial_folder, tune
 
+    check_folder(data)
+    at_least(0, seed=seed)
     run = out or Path("runs") / f"{Path(data).stem}-tuned"
     tuning, standing = tune(data, minutes, run, seed, device, threads)
     rows = table(tuning)

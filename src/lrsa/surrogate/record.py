@@ -14,6 +14,8 @@ from lrsa.typed import conforms
 
 FORMAT = 1
 FILE = "config.json"
+TUNING = "tune.json"
+"""What a folder has in which several models are tried; the best of them makes it a run."""
 
 
 @dataclass(frozen=True)
@@ -54,6 +56,8 @@ class Record:
 def read_config(run: Path) -> dict[str, Any]:
     """What a run's `config.json` says, if it is of this format."""
     path = run / FILE
+    if not path.is_file() and (run / TUNING).is_file():
+        raise LrsaError(f"{run} is not a run yet: its tuning is not finished. Run the same `lrsa tune` again")
     if not path.is_file():
         raise LrsaError(f"{run} is not a run: it has no {FILE}. `lrsa train` makes one")
     with naming_damage(run):

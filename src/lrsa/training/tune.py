@@ -24,13 +24,15 @@ from lrsa.files import alone, atomic
 from lrsa.machine import check_device, check_threads
 from lrsa.models.registry import get, model_options
 from lrsa.pointset import corresponding, scattered
+from lrsa.problems import catalogue
+from lrsa.surrogate.record import TUNING
 from lrsa.training.budget import duration
 from lrsa.training.checkpoint import Standing
 from lrsa.training.choose import LONG, elongation, model_for, on_a_grid
 from lrsa.training.config import check_new
 from lrsa.training.fit import prepare, train_run
 
-FILE = "tune.json"
+TRIALS = "trials"
 SEARCH = 0.6
 """Share of the minutes that the trials take; the winner gets the rest."""
 KEPT = 3
@@ -81,13 +83,13 @@ class Tuning:
         values = asdict(self)
         for trial in values["trials"]:
             trial["error"] = trial["error"] if math.isfinite(trial["error"]) else None
-        with atomic(out / FILE) as temporary:
+        with atomic(out / TUNING) as temporary:
             temporary.write_text(json.dumps(values, indent=1, allow_nan=False))
 
     @staticmethod
     def load(out: Path) -> "Tuning":
         try:
-            values = json.loads((out / FILE).read_text())
+            values = json.loads((out / TUNING).read_text())
             candidates = [Candidate(**row) for row in values.pop("candidates")]
             trials = [
                 Trial(**{**row, "error": math.inf if row["error"] is None else row["error"]})
@@ -95,7 +97,7 @@ class Tuning:
             ]
             return Tuning(**values, candidates=candidates, trials=trials)
         except (OSError, ValueError, TypeError, KeyError) as error:
-            raise LrsaError(f"{out / FILE} is damaged: remove it, and name another --out") from error
+            raise LrsaError(f"{out / TUNING} is damaged: remove it, and name another --out") from error
 
     @property
     def spent(self) -> float:
@@ -121,7 +123,7 @@ def tune(
     check_device(device)
     check_threads(threads)
     tuning = _begun(data, minutes, out, seed, device, threads)
-    with alone((out / FILE).resolve()):
+    with alone((out / TUNING).resolve()):
         tuning.save(out)
         rounds = rounds_of(len(tuning.candidates), minutes)
         names = [candidate.name for candidate in tuning.candidates]
@@ -132,8 +134,10 @@ def tune(
                 console.print(f"Round {round} of {len(rounds)}, {i + 1} of {len(names)}: {name}; {left} left")
                 _try(tuning, out, name, round, share, clock)
             if not tuning.ranked(round):
-                reasons = "; ".join(f"{t.name}: {t.reason}" for t in tuning.trials if t.reason)
-                raise Failure(f"no candidate could be trained on {data} ({reasons})")
+                if not (out / TRIALS).exists():  # with the data corrected, the same command begins anew
+                    (out / TUNING).unlink()
+                reasons = "; ".join(dict.fromkeys(t.reason for t in tuning.trials if t.reason))
+                raise Failure(f"no candidate could be trained on {data}: {reasons}")
         return tuning, _train_winner(tuning, out, tuning.ranked(len(rounds))[0])
 
 
@@ -188,7 +192,7 @@ def table(tuning: Tuning) -> list[list[str]]:
 
 def trial_folder(out: Path, name: str, round: int) -> Path:
     """The run of a candidate in a round."""
-    return out / "trials" / f"{round}-{name.replace(' ', '-')}"
+    return out / TRIALS / f"{round}-{name.replace(' ', '-')}"
 
 
 def _cell(trial: Trial | None) -> str:
@@ -202,9 +206,10 @@ def _begun(data: str, minutes: float, out: Path, seed: int, device: str, threads
     if not 0 < minutes < math.inf:
         raise LrsaError(f"--minutes must be a positive number, not {minutes}")
     if not is_path(data):
-        raise LrsaError(f"{data} is no data set of your own (.h5). `lrsa train {data}` trains a benchmark")
+        name = catalogue.get(data).name
+        raise LrsaError(f"{name} is no data set of your own (.h5). `lrsa train {name}` trains a benchmark")
     path = str(Path(data).resolve())
-    if (out / FILE).exists():
+    if (out / TUNING).exists():
         kept = Tuning.load(out)
         if (kept.data, kept.minutes, kept.seed) != (path, minutes, seed):
             raise LrsaError(
