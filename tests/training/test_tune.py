@@ -20,7 +20,16 @@ from lrsa.training import tune as tuning
 from lrsa.training.budget import Pace
 from lrsa.training.checkpoint import Standing
 from lrsa.training.config import RunConfig
-from lrsa.training.tune import SEARCH, Candidate, Tuning, candidates_for, rounds_of, table, tune
+from lrsa.training.tune import (
+    SEARCH,
+    Candidate,
+    Tuning,
+    candidates_for,
+    rounds_of,
+    table,
+    trial_folder,
+    tune,
+)
 
 pytest_plugins = ["small_runs"]
 pytestmark = pytest.mark.usefixtures("home")
@@ -136,6 +145,22 @@ def test_candidates_suit_the_data(data: Path) -> None:
     sinusoids = [c.options["frequencies"] for c in candidates_for(ragged_set) if "frequencies" in c.options]
     assert sinusoids == [4], "points that no grid tells what is near"
     assert "sinusoids of the coordinates" not in names
+
+
+@pytest.mark.parametrize("step", [1.0, 1e-4], ids=["a small automatic choice", "a large one"])
+def test_sizes_follow_the_automatic_choice(data: Path, monkeypatch: pytest.MonkeyPatch, step: float) -> None:
+    """Which is larger where steps are fast."""
+    names = ("automatic", "smaller", "twice the rank")
+    some = [c for c in candidates_for(lrsa.open_dataset(data)) if c.name in names]
+    monkeypatch.setattr(tuning, "candidates_for", lambda data: some)
+    monkeypatch.setattr(tuning, "train_run", lambda run: Standing(epoch=1, best=0.1, best_epoch=1))
+    monkeypatch.setattr(Pace, "of", lambda trainer: Pace(step, 0.0))
+    tune(str(data), 30, Path("tuned"), threads=1)
+    chosen, smaller, twice = (RunConfig.load(trial_folder(Path("tuned"), n, 1)).options for n in names)
+    assert chosen["width"] == (32 if step == 1.0 else 64)
+    halved = {name: chosen[name] // 2 for name in ("width", "depth", "rank")}
+    assert smaller == {**chosen, **halved}
+    assert twice == {**chosen, "rank": 2 * chosen["rank"]}
 
 
 def test_what_cannot_be_tuned_is_refused(data: Path, capsys: Capture) -> None:

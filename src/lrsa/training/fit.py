@@ -38,7 +38,7 @@ from lrsa.training.fitted import fit_at_once
 from lrsa.training.loop import case_loss
 from lrsa.training.path import check_path, on_a_path
 from lrsa.training.recipes import Recipe
-from lrsa.training.sizing import sized, timed_run, untyped
+from lrsa.training.sizing import resized, sized, timed_run, untyped
 from lrsa.training.survey import normaliser_of, split_cases
 
 
@@ -118,10 +118,12 @@ def prepare(
     samples: int | None = None,
     shard_points: int = 1,
     ensemble: int = 1,
+    factors: Mapping[str, float] | None = None,
 ) -> Path:
     """Make the data if need be, settle every choice, and write the configuration of the run.
 
-    `shard_points` processes are to share the points of a case: refused is what cannot be shared.
+    `shard_points` processes are to share the points of a case: refused is what cannot be shared. `factors`
+    multiply the sizes of the model that were chosen.
     """
     _check_names(train, option_names(TrainConfig), "training")
     _check_names(options, model_options(model), f'the model "{model}"')
@@ -155,7 +157,8 @@ def prepare(
         _check_first_step(surrogate, config)
         config = on_a_path(config, surrogate.model)
         levels = () if matched else untyped(choice.levels, options, train)
-        timed = timed_run(run, sized(run, config, levels, survey.normaliser), survey.normaliser)
+        config = resized(sized(run, config, levels, survey.normaliser), factors or {})
+        timed = timed_run(run, config, survey.normaliser)
         config, estimate = timed.config, timed.words
     now = {**config.options, **vars(config.train)}
     named = dict.fromkeys((*choice.model, *choice.train, "points"))

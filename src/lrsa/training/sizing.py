@@ -33,6 +33,12 @@ def sized(run: Path, config: RunConfig, levels: Sequence[Level], normaliser: Nor
     return chosen
 
 
+def resized(config: RunConfig, factors: Mapping[str, float]) -> RunConfig:
+    """The configuration with some sizes of the model multiplied, such as twice the rank; none becomes 0."""
+    sizes = {name: max(1, round(factor * config.options[name])) for name, factor in factors.items()}
+    return replace(config, options={**config.options, **sizes})
+
+
 def untyped(levels: Sequence[Level], options: Mapping[str, Any], train: Mapping[str, Any]) -> list[Level]:
     """The levels without what was typed, which stands."""
     return [

@@ -49,6 +49,8 @@ class Candidate:
     model: str
     options: Mapping[str, Any] = field(default_factory=dict)
     train: Mapping[str, Any] = field(default_factory=dict)
+    factors: Mapping[str, float] = field(default_factory=dict)
+    """Of sizes of the model: the automatic choice of them depends on the minutes of a trial."""
 
 
 @dataclass
@@ -162,8 +164,8 @@ def candidates_for(data: Dataset) -> list[Candidate]:
     other = "box" if long else "axis"
     made += [
         Candidate(f"coordinates {other}", ours, train={"coordinates": other}),
-        Candidate("smaller", ours, {"width": 32, "depth": 3, "heads": 4, "rank": 16}),
-        Candidate("twice the rank", ours, {"rank": 128}),
+        Candidate("smaller", ours, factors={"width": 0.5, "depth": 0.5, "rank": 0.5}),
+        Candidate("twice the rank", ours, factors={"rank": 2}),
         Candidate("half the learning rate", ours, train={"muon_lr": 0.005, "max_lr": 1e-3}),
         Candidate("one case a step", ours, train={"batch_size": 1}),
         Candidate("transolver in our backbone", "backbone-transolver"),
@@ -276,4 +278,5 @@ def _prepare(tuning: Tuning, candidate: Candidate, run: Path, minutes: float, va
         threads=tuning.threads,
         options={k: v for k, v in candidate.options.items() if k in known},
         train=train,
+        factors=candidate.factors,
     )
