@@ -24,6 +24,7 @@ from lrsa.training.tune import (
     SEARCH,
     Candidate,
     Tuning,
+    affordable,
     candidates_for,
     rounds_of,
     table,
@@ -60,6 +61,27 @@ def test_every_round_has_the_same_share_and_the_last_leaves_one(candidates: int,
     assert counts[-1] <= 3
 
 
+@given(candidates=st.integers(1, 30), minutes=st.floats(0.01, 60))
+def test_as_many_are_tried_as_there_is_time_for(candidates: int, minutes: float) -> None:
+    def within(count: int) -> bool:
+        return sum(n * each for n, each in rounds_of(count, minutes)) <= SEARCH * minutes * (1 + 1e-9)
+
+    every = [Candidate(str(i), "lrsa") for i in range(candidates)]
+    some = affordable(every, minutes)
+    assert some == every[: len(some)]
+    assert len(some) == 1 or within(len(some))
+    assert len(some) == candidates or not within(len(some) + 1)
+
+
+def test_candidates_that_there_is_no_time_for_are_left_out_and_it_is_said(
+    data: Path, monkeypatch: pytest.MonkeyPatch, capsys: Capture
+) -> None:
+    monkeypatch.setattr(tuning, "train_run", lambda run: Standing(epoch=1, best=0.1, best_epoch=1))
+    found, _ = tune(str(data), 0.5, Path("tuned"), threads=1)
+    assert [c.name for c in found.candidates] == ["automatic", "pod-rbf", "without Fourier filters"]
+    assert "there is time for the first 3 of 11 candidates" in capsys.readouterr().out
+
+
 def test_a_fake_clock_sees_the_minutes_kept(data: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Trials that take as long as they are given: the winner gets what is left."""
     given: list[float] = []
@@ -74,7 +96,7 @@ def test_a_fake_clock_sees_the_minutes_kept(data: Path, monkeypatch: pytest.Monk
 
     def train_run(run: Path) -> Standing:
         now[0] += 60 * given[-1]
-        return Standing(epoch=1, best=len(run.name) / 100, best_epoch=1)
+        return Standing(epoch=1, best=1 / len(run.name), best_epoch=1)
 
     monkeypatch.setattr(tuning, "prepare", prepare)
     monkeypatch.setattr(tuning, "train_run", train_run)
@@ -90,7 +112,7 @@ def test_the_best_by_validation_wins_and_is_trained_for_the_rest(
 ) -> None:
     finished: list[Path] = []
     monkeypatch.setattr("lrsa.cli.train.finish", lambda run, standing: finished.append(run))
-    said = say(capsys, "tune", data, "--minutes", "0.5", "--out", "tuned", "--threads", "1")
+    said = say(capsys, "tune", data, "--minutes", "0.7", "--out", "tuned", "--threads", "1")
     assert finished == [Path("tuned")]
     kept = Tuning.load(Path("tuned"))
     winner = kept.ranked(2)[0]
@@ -101,7 +123,7 @@ def test_the_best_by_validation_wins_and_is_trained_for_the_rest(
     assert "needs all points" in impossible.reason
     config = RunConfig.load(Path("tuned"))
     assert config.model == next(c for c in FEW if c.name == winner.name).model
-    assert config.train.minutes == pytest.approx(max(0.1, 0.5 - kept.spent / 60))
+    assert config.train.minutes == pytest.approx(max(0.14, 0.7 - kept.spent / 60))
     assert "The winner is" in said
     assert re.search(r"nearest case\s*│ null baseline\s*│ \d", said)
     assert "needs all points" in said
@@ -122,10 +144,10 @@ def test_a_stopped_tuning_goes_on(data: Path, monkeypatch: pytest.MonkeyPatch) -
     monkeypatch.setattr(tuning, "train_run", stopping)
     for _ in range(2):
         with pytest.raises(KeyboardInterrupt):
-            tune(str(data), 0.5, Path("tuned"), threads=1)
+            tune(str(data), 0.7, Path("tuned"), threads=1)
     done = Tuning.load(Path("tuned"))
     before = json.dumps([vars(t) for t in done.trials])
-    found, standing = tune(str(data), 0.5, Path("tuned"), threads=1)
+    found, standing = tune(str(data), 0.7, Path("tuned"), threads=1)
     assert json.dumps([vars(t) for t in found.trials]) == before
     assert standing.epoch == RunConfig.load(Path("tuned")).train.epochs
     assert not list(Path("tuned").rglob("*.tmp"))

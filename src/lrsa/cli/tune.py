@@ -17,6 +17,7 @@ def tune(
     """Try several models and settings on your own data, then train the best of them.
 
     Three fifths of the time go to trials: all candidates for a short while, the best third of them for more.
+    In less than about three minutes there is time for the first candidates only.
     What counts is their error on training cases that are kept back; the test cases are not looked at before
     the end. The winner is trained for what is left. The same command goes on after an interruption.
 

@@ -1,8 +1,8 @@
 """Several models and settings on a budget: successive halving on the validation cases, then the winner.
 
-All candidates share a part of the minutes, the best third of them another part, and so on down to one. A
-trial is a whole short training with a schedule of that length: one cut short would say little of one that is
-not. The winner is trained anew for what is left. The test cases are never looked at.
+All candidates that there is time for share a part of the minutes, the best third of them another part, and so
+on down to one. A trial is a whole short training with a schedule of that length: one cut short would say
+little of one that is not. The winner is trained anew for what is left. The test cases are never looked at.
 
     OUT/tune.json        what was asked for, the candidates, and what every trial took and reached
     OUT/trials/...       a run for each trial; one that was interrupted goes on
@@ -12,7 +12,7 @@ not. The winner is trained anew for what is left. The test cases are never looke
 import json
 import math
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
@@ -153,10 +153,20 @@ def rounds_of(candidates: int, minutes: float) -> list[tuple[int, float]]:
     return [(count, max(SHORTEST, each / count)) for count in counts]
 
 
+def affordable(candidates: Sequence[Candidate], minutes: float) -> Sequence[Candidate]:
+    """The first of the candidates, as many as can be tried in the time: at least one."""
+    count, search = len(candidates), SEARCH * minutes * (1 + 1e-9)
+    while count > 1 and sum(n * each for n, each in rounds_of(count, minutes)) > search:
+        count -= 1
+    return candidates[:count]
+
+
 def candidates_for(data: Dataset) -> list[Candidate]:
     """The automatic choice, and what differs from it in one thing that may matter for this data."""
     ours, grid = model_for(data), on_a_grid(data)
     made = [Candidate("automatic", ours)]
+    if data.schema.protocol != "autoregressive" and corresponding(data) and not scattered(data):
+        made.append(Candidate("pod-rbf", "pod-rbf"))  # early, as it takes no time
     if grid:
         made.append(Candidate("without Fourier filters", "lrsa"))
         made.append(Candidate("without local mixing", "lrsa", {"local": "pointwise"}))
@@ -175,8 +185,6 @@ def candidates_for(data: Dataset) -> list[Candidate]:
     else:
         made.append(Candidate("sinusoids of the coordinates", ours, {"frequencies": 4}))
         made.append(Candidate("linear-no in our backbone", "backbone-linear-no"))
-    if data.schema.protocol != "autoregressive" and corresponding(data) and not scattered(data):
-        made.append(Candidate("pod-rbf", "pod-rbf"))
     return made
 
 
@@ -224,7 +232,13 @@ def _begun(data: str, minutes: float, out: Path, seed: int, device: str, threads
         raise LrsaError(f"{data} has no targets to learn")
     if len(cases) < 2:
         raise LrsaError(f"{data} has {len(cases)} training case, and one is needed for validation. Add more")
-    return Tuning(path, minutes, seed, device, threads, candidates_for(cases))
+    every = candidates_for(cases)
+    some = list(affordable(every, minutes))
+    if len(some) < len(every):
+        console.print(
+            f"In {minutes:g} minutes there is time for the first {len(some)} of {len(every)} candidates"
+        )
+    return Tuning(path, minutes, seed, device, threads, some)
 
 
 def _try(
