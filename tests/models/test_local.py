@@ -6,12 +6,13 @@ from torch import Tensor, nn
 
 from lrsa.context import Context
 from lrsa.errors import LrsaError
-from lrsa.models.block import FourierFFN, LocalFFN
+from lrsa.models.block import DilatedFFN, DilatedFilter, FourierFFN, GridFilter, LocalFFN
+from lrsa.models.dilated_operator import LRSADilated
 from lrsa.models.fourier_operator import LRSAFourier
 from lrsa.models.mixers.fourier import SpectralConvolution, SpectralFilter
 from lrsa.models.operator import LRSA
 
-GRID = (6, 9)
+GRID = (8, 9)
 
 
 def moved(h: Tensor, rows: int, columns: int) -> Tensor:
@@ -25,22 +26,25 @@ def filters(periodic: bool) -> list[nn.Module]:
         LocalFFN(8, 12, periodic=periodic),
         LocalFFN(8, 12, dense=True, periodic=periodic),
         FourierFFN(8, 12, 3, periodic),
+        DilatedFFN(8, 12, (1, 2), periodic),
     ]
     return [ffn.double() for ffn in made]
 
 
-@pytest.mark.parametrize("which", range(3), ids=["depthwise", "conv", "fourier"])
+@pytest.mark.parametrize("which", range(4), ids=["depthwise", "conv", "fourier", "dilated"])
 def test_a_filter_of_a_torus_moves_with_it(which: int) -> None:
-    ffn, h = filters(periodic=True)[which], torch.rand(2, 54, 8, dtype=torch.double)
+    ffn, h = filters(periodic=True)[which], torch.rand(2, 72, 8, dtype=torch.double)
     context = Context(grid=GRID)
     torch.testing.assert_close(ffn(moved(h, 2, 5), context), moved(ffn(h, context), 2, 5))
 
 
-@pytest.mark.parametrize("which", range(3), ids=["depthwise", "conv", "fourier"])
+@pytest.mark.parametrize("which", range(4), ids=["depthwise", "conv", "fourier", "dilated"])
 def test_a_filter_of_a_grid_that_ends_feels_its_edge_and_nothing_else(which: int) -> None:
-    h, context = torch.rand(2, 54, 8, dtype=torch.double), Context(grid=GRID)
+    h, context = torch.rand(2, 72, 8, dtype=torch.double), Context(grid=GRID)
     ends, torus = (filters(periodic)[which](h, context).unflatten(1, GRID) for periodic in (False, True))
-    torch.testing.assert_close(ends[:, 1:-1, 1:-1], torus[:, 1:-1, 1:-1])
+    reach = 2 if which == 3 else 1
+    inside = slice(reach, -reach)
+    torch.testing.assert_close(ends[:, inside, inside], torus[:, inside, inside])
     assert not torch.allclose(ends[:, 0], torus[:, 0])
 
 
@@ -54,8 +58,8 @@ def test_a_filter_is_a_spectral_convolution_by_diagonal_matrices() -> None:
 
 def test_the_filter_reaches_all_of_the_grid() -> None:
     """Where the 3x3 filters of two blocks end, those in Fourier space do not; without latents to mix by."""
-    h, context = torch.zeros(1, 54, 8, dtype=torch.double), Context(grid=GRID)
-    local, _, fourier = filters(periodic=True)
+    h, context = torch.zeros(1, 72, 8, dtype=torch.double), Context(grid=GRID)
+    local, _, fourier, _ = filters(periodic=True)
     touched = h.clone()
     touched[0, 0, 0] = 1
     far = GRID[1] // 2 + GRID[1] * (GRID[0] // 2)
@@ -63,12 +67,33 @@ def test_the_filter_reaches_all_of_the_grid() -> None:
     assert not torch.equal(fourier(h, context)[0, far], fourier(touched, context)[0, far])
 
 
+def test_each_share_of_the_channels_sees_neighbours_at_its_own_reach() -> None:
+    """And has the weights of the filter whose neighbours are all next to each other, in number."""
+    near, dilated = GridFilter(8, dense=False, periodic=True), DilatedFilter(8, (1, 2, 4), periodic=True)
+    assert sum(p.numel() for p in dilated.parameters()) == sum(p.numel() for p in near.parameters())
+    image = torch.zeros(1, 9, 11, 8)
+    touched = image.clone()
+    touched[0, 0, 0] = 1
+    seen = (dilated(touched) != dilated(image))[0]
+    for reach, channels in ((1, range(3)), (2, range(3, 6)), (4, range(6, 8))):
+        rows, columns = ({-reach % size, 0, reach} for size in (9, 11))
+        expected = {(i, j) for i in rows for j in columns}
+        for channel in channels:
+            assert {tuple(place) for place in seen[..., channel].nonzero().tolist()} == expected
+
+
+def test_a_torus_smaller_than_the_reach_is_refused() -> None:
+    with pytest.raises(LrsaError, match="on a torus of 8 points no neighbour is 9 points away"):
+        DilatedFFN(8, 8, (1, 9), periodic=True)(torch.rand(1, 72, 8), Context(grid=GRID))
+
+
 def test_lrsa_on_a_torus_depends_on_place_through_the_coordinates_alone() -> None:
     """Shifted inputs give shifted outputs where all points are told the same place."""
-    x, f, context = torch.zeros(2, 54, 2), torch.rand(2, 54, 1), Context(grid=GRID)
+    x, f, context = torch.zeros(2, 72, 2), torch.rand(2, 72, 1), Context(grid=GRID)
     for make in (
         lambda: LRSA(2, 1, 1, width=8, depth=2, heads=2, rank=4, local="depthwise", periodic=True),
         lambda: LRSAFourier(2, 1, 1, width=8, depth=2, heads=2, rank=4, modes=3, periodic=True),
+        lambda: LRSADilated(2, 1, 1, width=8, depth=2, heads=2, rank=4, periodic=True),
     ):
         torch.manual_seed(0)
         model = make().double()
@@ -78,10 +103,11 @@ def test_lrsa_on_a_torus_depends_on_place_through_the_coordinates_alone() -> Non
 
 
 def test_without_a_grid_each_model_names_the_one_that_needs_none() -> None:
-    x, f = torch.rand(1, 54, 2), torch.rand(1, 54, 1)
+    x, f = torch.rand(1, 72, 2), torch.rand(1, 72, 1)
     for model, cure in (
         (LRSA(2, 1, 1, width=8, depth=1, heads=2, rank=4, local="depthwise"), "local=pointwise"),
         (LRSAFourier(2, 1, 1, width=8, depth=1, heads=2, rank=4), "Train lrsa with local=pointwise"),
+        (LRSADilated(2, 1, 1, width=8, depth=1, heads=2, rank=4), "Train lrsa with local=pointwise"),
     ):
         with pytest.raises(LrsaError, match=f"takes a full grid of two axes.*{cure}"):
             model(x, f, Context(grid=(3, 3)))

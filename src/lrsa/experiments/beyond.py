@@ -87,9 +87,10 @@ WEIGHTS = Table(
     ],
     _weighted,
 )
-FILTERS = [POINTWISE, replace(LOCAL, on=None), Row("LRSA, Fourier filters", "lrsa-fourier")]
+NEAR = replace(LOCAL, on=None)
+FAR = [Row("LRSA, dilated filters", "lrsa-dilated"), Row("LRSA, Fourier filters", "lrsa-fourier")]
 FNO = Row("FNO", "fno", on=frozenset({"navier-stokes", "darcy", OBSTACLES}))
-MIXING = Table("local", "Filters on grids", "", lambda work: [*FILTERS, FNO], _grids)
+MIXING = Table("local", "Filters on grids", "", lambda work: [POINTWISE, NEAR, *FAR, FNO], _grids)
 RECIPES = Table("recipes", "Our recipe and the paper's", "", _recipes, columns)
 ABOUT = {
     "equal-time": "A model whose step is cheap may make more of them. Every rival gets as many epochs as"
@@ -103,10 +104,11 @@ ABOUT = {
     "weights": "Every point counts with the measure of the domain that it stands for, inside the"
     " compression. Training and test meshes are of one kind here; on meshes refined otherwise than those of"
     " the training the difference is larger (quadrature-weights.md beside this folder).",
-    "local": "Each channel filtered by itself in every block, on grids: by a 3 x 3 convolution, and by one as"
-    " large as the grid, in Fourier space, beside it (the model lrsa-fourier). With the former the operator"
-    " holds for its resolution. FNO stands beside them where the paper has it, and on Obstacle flow, Stokes"
-    " flow past ellipses, which is not of the paper.",
+    "local": "Each channel filtered by itself in every block, on grids: by a 3 x 3 convolution; by one whose"
+    " neighbours are 1, 2, 4 or 8 points away, a quarter of the channels each (the model lrsa-dilated); by"
+    " one as large as the grid, in Fourier space, beside the first (lrsa-fourier). With convolutions the"
+    " operator holds for its resolution. FNO stands beside them where the paper has it, and on Obstacle flow,"
+    " Stokes flow past ellipses, which is not of the paper.",
     "recipes": "AdamW under OneCycle as printed, beside Muon on the hidden matrices; all else is equal.",
 }
 
@@ -151,7 +153,9 @@ def _pairs(table: Table, work: Work) -> list[tuple[Row, Row]]:
             (rows[1], rows[0]) if ours else (rows[0], rows[1]),
             (rows[3], rows[2]) if ours else (rows[2], rows[3]),
         ]
-    return list(pairwise(FILTERS if table is MIXING else rows)) if table in (MIXING, WEIGHTS) else []
+    if table is MIXING:
+        return [(POINTWISE, NEAR), *((NEAR, row) for row in FAR)]
+    return list(pairwise(rows)) if table is WEIGHTS else []
 
 
 def _gains(table: Table, work: Work) -> list[str]:

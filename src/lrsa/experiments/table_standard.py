@@ -107,10 +107,11 @@ def _more(table: Table, work: Work) -> list[Section]:
     if not known:
         return [recipes]
     text = (
-        "Models that are not in the paper's table; backbone-X is our backbone with that mixer, lrsa-fourier"
-        " is LRSA with filters in Fourier space beside the 3 x 3 one. With eight layers LRSA has local"
-        " mixing, a width of 48 and the FFN of the scale; the study of the recipe prefers it on grids by"
-        " held-out cases, with a narrower FFN: the filter of one layer sees one neighbour."
+        "Models that are not in the paper's table; backbone-X is our backbone with that mixer, lrsa-dilated"
+        " is LRSA with 3 x 3 filters of four reaches, lrsa-fourier with filters in Fourier space beside the"
+        " 3 x 3 one. With eight layers LRSA has local mixing, a width of 48 and the FFN of the scale; the"
+        " study of the recipe prefers it on grids by held-out cases, with a narrower FFN: the filter of one"
+        " layer sees one neighbour."
     )
     everyone = _only(table, [*rows(work), *known], work)
     every = error_over_time(everyone, work, front=True, pace=table.paces(work))

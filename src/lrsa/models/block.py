@@ -1,7 +1,7 @@
 """A block of an operator: a global mixing layer and a point FFN (paper, section 3.1)."""
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import ClassVar, Literal, get_args
 
 import torch
@@ -68,6 +68,48 @@ def point_ffn(width: int, hidden: int, local: Local, periodic: bool = False) -> 
     return LocalFFN(width, hidden, dense=local == "conv", periodic=periodic)
 
 
+class GridFilter(nn.Conv2d):
+    """3x3 convolution of images with the channels last, (B, H, W, d) -> (B, H, W, d).
+
+    Args:
+        width: Channels d.
+        dense: Mix channels (default: depthwise).
+        periodic: Beyond the edge of the grid lies its other side (default: zeros).
+        reach: How many points a neighbour is away.
+    """
+
+    def __init__(self, width: int, dense: bool, periodic: bool, reach: int = 1) -> None:
+        padding, groups = 0 if periodic else reach, 1 if dense else width
+        super().__init__(width, width, 3, padding=padding, dilation=reach, groups=groups)
+        self.periodic, self.reach = periodic, reach
+
+    def forward(self, input: Tensor) -> Tensor:
+        image, reach = input, self.reach
+        if self.periodic:  # padding of torch's own would leave the channels first in memory, which is slow
+            for axis, size in ((1, image.shape[1]), (2, image.shape[2])):
+                if size < reach:
+                    raise LrsaError(f"on a torus of {size} points no neighbour is {reach} points away")
+                first, last = image.narrow(axis, 0, reach), image.narrow(axis, size - reach, reach)
+                image = torch.cat([last, image, first], dim=axis)
+        return super().forward(image.permute(0, 3, 1, 2)).permute(0, 2, 3, 1)
+
+
+class DilatedFilter(nn.Module):
+    """Filters of several reaches, each of its share of the channels: (B, H, W, d) -> (B, H, W, d)."""
+
+    def __init__(self, width: int, reaches: Sequence[int], periodic: bool) -> None:
+        super().__init__()
+        shares = torch.arange(width).tensor_split(len(reaches))
+        self.filters = nn.ModuleList(
+            GridFilter(len(share), dense=False, periodic=periodic, reach=reach)
+            for share, reach in zip(shares, reaches, strict=True)
+        )
+
+    def forward(self, image: Tensor) -> Tensor:
+        shares = image.tensor_split(len(self.filters), dim=-1)
+        return torch.cat([one(share) for one, share in zip(self.filters, shares, strict=True)], dim=-1)
+
+
 class LocalFFN(nn.Module):
     """3x3 convolution on the index grid, LayerNorm, then the FFN.
 
@@ -83,8 +125,7 @@ class LocalFFN(nn.Module):
 
     def __init__(self, width: int, hidden: int, dense: bool = False, periodic: bool = False) -> None:
         super().__init__()
-        self.periodic = periodic
-        self.conv = nn.Conv2d(width, width, 3, padding=0 if periodic else 1, groups=1 if dense else width)
+        self.conv: nn.Module = GridFilter(width, dense, periodic)
         self.norm = nn.LayerNorm(width)
         self.ffn = FFN(width, hidden)
 
@@ -97,11 +138,24 @@ class LocalFFN(nn.Module):
 
     def filtered(self, image: Tensor) -> Tensor:
         """(B, H, W, d) -> (B, H, W, d), each point from its neighbours."""
-        if self.periodic:  # padding of torch's own would leave the channels first in memory, which is slow
-            for axis in (1, 2):
-                first, last = image.narrow(axis, 0, 1), image.narrow(axis, image.shape[axis] - 1, 1)
-                image = torch.cat([last, image, first], dim=axis)
-        return self.conv(image.permute(0, 3, 1, 2)).permute(0, 2, 3, 1)
+        return self.conv(image)
+
+
+class DilatedFFN(LocalFFN):
+    """The same with depthwise filters of several reaches.
+
+    Args:
+        width: Channels d.
+        hidden: Hidden width of the FFN.
+        reaches: How many points a neighbour is away, each for its share of the channels.
+        periodic: Beyond the edge of the grid lies its other side (default: zeros).
+    """
+
+    instead: ClassVar[str] = "Train lrsa with local=pointwise"
+
+    def __init__(self, width: int, hidden: int, reaches: Sequence[int], periodic: bool = False) -> None:
+        super().__init__(width, hidden)
+        self.conv = DilatedFilter(width, reaches, periodic)
 
 
 class FourierFFN(LocalFFN):
@@ -114,7 +168,7 @@ class FourierFFN(LocalFFN):
         periodic: Beyond the edge of the grid lies its other side (default: zeros), for the 3x3 filter.
     """
 
-    instead: ClassVar[str] = "Train lrsa with local=pointwise"
+    instead: ClassVar[str] = DilatedFFN.instead
 
     def __init__(self, width: int, hidden: int, modes: int, periodic: bool = False) -> None:
         super().__init__(width, hidden, periodic=periodic)

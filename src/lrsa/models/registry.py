@@ -82,6 +82,9 @@ _MODELS: dict[str, Entry] = {
     "lrsa": Entry(
         "lrsa.models.operator:LRSA", "lrsa.models.presets:PRESETS", "this paper, 2026", _EITHER, "lrsa"
     ),
+    "lrsa-dilated": Entry(
+        "lrsa.models.dilated_operator:LRSADilated", {}, "LRSA with dilated filters", _INDEX_GRID, "lrsa"
+    ),
     "lrsa-fourier": Entry(
         "lrsa.models.fourier_operator:LRSAFourier", {}, "LRSA with Fourier filters", _INDEX_GRID, "lrsa"
     ),
