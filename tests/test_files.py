@@ -5,15 +5,18 @@ import fcntl
 import os
 import subprocess
 import sys
+import tempfile
+from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
+from typing import Any
 
 import pytest
 from cases import make_case
 
 from lrsa.data.writing import write_dataset
 from lrsa.errors import LrsaError
-from lrsa.files import alone, atomic, remove_left, scratch
+from lrsa.files import Unwritable, alone, atomic, remove_left, scratch
 
 KILLED = """
 import os, signal, sys
@@ -147,4 +150,43 @@ def test_locks_that_fail_for_other_reasons_are_no_locks(
 
     monkeypatch.setattr(fcntl, "flock", flock)
     with pytest.raises(OSError, match="Input/output error"), alone(tmp_path / "a.h5"):
+        pass
+
+
+@pytest.mark.parametrize("making", [alone, atomic])
+@pytest.mark.parametrize("reason", [errno.EACCES, errno.EROFS, errno.ENOENT])
+def test_a_folder_that_cannot_be_written_is_named_and_not_a_file_of_ours(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, making: Callable[[Path], Any], reason: int
+) -> None:
+    def refuse(*_: object, **__: object) -> None:
+        raise OSError(reason, os.strerror(reason), ".a.h5.lock")
+
+    monkeypatch.setattr(tempfile, "TemporaryFile", refuse)
+    with pytest.raises(Unwritable) as caught, making(tmp_path / "a.h5"):
+        pass
+    why = os.strerror(reason).lower()
+    assert str(caught.value) == f"{tmp_path} cannot be written ({why}): name another --out"
+    assert not os.listdir(tmp_path)
+
+
+@pytest.mark.parametrize("making", [alone, atomic])
+def test_places_where_the_system_makes_no_file_are_named(
+    tmp_path: Path, making: Callable[[Path], Any]
+) -> None:
+    (tmp_path / "table.csv").touch()
+    there = [Path("/proc")] if Path("/proc/self").exists() else []
+    for folder in (tmp_path / "table.csv", tmp_path / "table.csv" / "deeper", *there):
+        with pytest.raises(Unwritable, match=f"^{folder} cannot be written"), making(folder / "a.h5"):
+            pass
+
+
+@pytest.mark.parametrize("making", [alone, atomic])
+def test_a_full_disk_is_no_folder_that_cannot_be_written(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, making: Callable[[Path], Any]
+) -> None:
+    def full(*_: object, **__: object) -> None:
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+    monkeypatch.setattr(tempfile, "TemporaryFile", full)
+    with pytest.raises(OSError, match="No space left"), making(tmp_path / "a.h5"):
         pass

@@ -4,6 +4,7 @@ import errno
 import os
 import platform
 import shutil
+import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
@@ -12,9 +13,16 @@ from filelock import FileLock, Timeout
 
 from lrsa.errors import LrsaError
 
+UNWRITABLE = (errno.EACCES, errno.EPERM, errno.EROFS, errno.ENOENT, errno.ENOTDIR, errno.EEXIST)
+"""What the system answers where no file can be made, EEXIST where a file stands in the place of a folder."""
+
 
 class Busy(LrsaError):
     """Another process is at it."""
+
+
+class Unwritable(LrsaError):
+    """No file can be made in a folder."""
 
 
 def data_home() -> Path:
@@ -22,10 +30,26 @@ def data_home() -> Path:
     return Path(os.environ.get("LRSA_HOME", "~/.cache/lrsa")).expanduser() / "data"
 
 
+def ready(folder: Path) -> None:
+    """Make a folder if it is not there; refuse one in which no file can be made.
+
+    Tried with a file that has no name: an error later names a temporary one, or takes it for a lock.
+    """
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        with tempfile.TemporaryFile(dir=folder, prefix="."):
+            pass
+    except OSError as error:
+        if error.errno not in UNWRITABLE:
+            raise
+        why = os.strerror(error.errno).lower()
+        raise Unwritable(f"{folder.absolute()} cannot be written ({why}): name another --out") from None
+
+
 @contextmanager
 def atomic(path: Path, size: int = 0) -> Iterator[Path]:
     """A temporary name that becomes `path` when all went well, and vanishes otherwise."""
-    path.parent.mkdir(parents=True, exist_ok=True)
+    ready(path.parent)
     free = shutil.disk_usage(path.parent).free
     if size > free:
         raise LrsaError(
@@ -74,7 +98,7 @@ def alone(path: Path, patience: float = 0.1) -> Iterator[None]:
 
     The lock is the system's, on a file beside `path`: it ends with the process, however that ends.
     """
-    path.parent.mkdir(parents=True, exist_ok=True)
+    ready(path.parent)
     name = path.with_name(f".{path.name}.lock")
     # Its last holder may be removing it: at least a moment. A soft lock would outlive a killed process.
     lock = FileLock(name, timeout=patience, fallback_to_soft=False)

@@ -168,3 +168,10 @@ def test_npz_keeps_everything_else(tmp_path: Path) -> None:
 def test_a_table_does_not_change_its_format(tmp_path: Path) -> None:
     with pytest.raises(LrsaError, match=r"both must be [.]csv files"):
         write_table(tmp_path / "in.csv", tmp_path / "out.npz", FIELDS)
+
+
+def test_a_place_where_no_mesh_can_be_written_is_named(tmp_path: Path) -> None:
+    (tmp_path / "table.csv").touch()
+    mesh = plate()
+    with pytest.raises(LrsaError, match=r"table\.csv cannot be written .*: name another --out$"):
+        write_mesh(mesh, tmp_path / "table.csv" / "out.vtu", {"u": np.zeros(mesh.n_points)}, "point")

@@ -17,7 +17,7 @@ from xml.sax.saxutils import quoteattr
 import numpy as np
 
 from lrsa.errors import LrsaError
-from lrsa.files import atomic
+from lrsa.files import atomic, ready
 from lrsa.mesh.arrays import read_npz, write_npz
 from lrsa.mesh.tables import ARRAYS, TABLES, delimiter
 
@@ -162,7 +162,7 @@ def _attach(mesh: Any, fields: Fields, location: Location) -> None:
 @contextmanager
 def _staged(out: Path) -> Iterator[Path]:
     """A name in a folder of its own; when all went well, that file and its pieces move to `out`."""
-    out.parent.mkdir(parents=True, exist_ok=True)
+    ready(out.parent)
     with tempfile.TemporaryDirectory(dir=out.parent, prefix=f".{out.name}.") as folder:
         staged = Path(folder) / out.name
         yield staged
