@@ -1,7 +1,11 @@
 """Errors whose text is meant for the user: the thing, the reason, the cure, in one line."""
 
 import difflib
+import errno
 from collections.abc import Iterable
+
+NO_SPACE = (errno.ENOSPC, errno.EDQUOT)
+"""What the system answers where a disk, or one's share of it, is full."""
 
 
 class LrsaError(Exception):

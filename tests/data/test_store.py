@@ -358,6 +358,23 @@ def test_files_of_other_kinds_are_refused_by_name(tmp_path: Path) -> None:
     assert "not a readable" in one_line(tmp_path / "folder.h5")
 
 
+def test_a_file_of_another_user_is_not_called_damaged(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The system's word is put in its mouth: whoever runs the tests as root may read everything."""
+    path = tmp_path / "a.h5"
+    write_dataset(path, [make_case(0, 4)])
+    path.chmod(0)
+
+    def refuse(*_: object) -> None:
+        raise PermissionError(errno.EACCES, "Unable to open file")
+
+    monkeypatch.setattr(h5py, "File", refuse)
+    message = one_line(path)
+    assert "may not be read by you: ask its owner" in message
+    assert "damaged" not in message
+
+
 @pytest.mark.parametrize("lost", ["schema", "shared", "train", "train/samples", "train/u"])
 def test_a_file_that_lost_something_is_refused(tmp_path: Path, lost: str) -> None:
     path = tmp_path / "a.h5"

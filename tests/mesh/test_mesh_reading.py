@@ -1,5 +1,6 @@
 """Every format, written by other software than ours and read back: the same points, cells and arrays."""
 
+import errno
 import os
 import time
 from collections.abc import Callable
@@ -310,6 +311,17 @@ def test_a_worker_that_dies_or_hangs_is_replaced_and_its_file_named() -> None:
     assert "aborts.vtu crashed" in str(results[0])
     assert "hangs.vtu was not read in time" in str(results[2])
     assert (results[1], results[3]) == ("b", "c")
+
+
+@pytest.mark.parametrize("full", [errno.ENOSPC, errno.EDQUOT])
+def test_a_full_disk_is_no_fault_of_the_file_that_is_read(full: int) -> None:
+    with ReaderPool(1) as pool:
+        with pytest.raises(OSError) as caught:
+            pool.one(Call(exec, (f"raise OSError({full}, 'full')",), Path("a.vtu")))
+        assert caught.value.errno == full
+        assert "a.vtu" not in str(caught.value)
+        with pytest.raises(LrsaError, match=r"a\.vtu is not readable \(OSError: .* bad disk\)"):
+            pool.one(Call(exec, (f"raise OSError({errno.EIO}, 'bad disk')",), Path("a.vtu")))
 
 
 def test_who_works_slowly_on_a_busy_machine_gets_longer_and_who_works_for_nothing_does_not(

@@ -1,13 +1,12 @@
 """The program `lrsa`: the table of its commands; what they do is beside it, the work elsewhere."""
 
-import errno
 import logging
 import sys
 from collections.abc import Callable, Iterable, Sequence
 from typing import NamedTuple
 
 from lrsa.cli import bench, data, predict, reproduce, runs, serve, studio, train, tune
-from lrsa.errors import LrsaError, nearest
+from lrsa.errors import NO_SPACE, LrsaError, nearest
 from lrsa.version import __version__
 
 
@@ -78,7 +77,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     except OSError as error:
         if debug:
             raise
-        if error.errno == errno.ENOSPC:
+        if error.errno in NO_SPACE:
             where = error.filename or "while writing"
             return _say([f"no space left on the disk ({where}). Free some and run again"], 2)
         return _say([f"{error.strerror or error}{f': {error.filename}' if error.filename else ''}"], 2)

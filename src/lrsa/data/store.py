@@ -231,6 +231,8 @@ def _open(path: Path) -> Iterator[h5py.File]:
             if version != VERSION:
                 raise LrsaError(f"{path} has data format {version}; this lrsa reads {VERSION}. Make it again")
             yield file
+    except PermissionError as error:
+        raise LrsaError(f"{path} may not be read by you: ask its owner, or copy it from elsewhere") from error
     except (OSError, RuntimeError, LookupError, TypeError, ValueError, AttributeError) as error:
         raise LrsaError(
             f"{path} is not a readable HDF5 file (truncated, damaged or foreign): make or import it again"

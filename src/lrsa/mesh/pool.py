@@ -17,7 +17,7 @@ from multiprocessing.connection import wait
 from pathlib import Path
 from typing import Any
 
-from lrsa.errors import LrsaError
+from lrsa.errors import NO_SPACE, LrsaError
 from lrsa.machine import memory, processor_seconds
 
 TIMEOUT, SLOWEST = 120.0, 1e6
@@ -65,7 +65,11 @@ class ReaderPool:
         self._workers = []
 
     def run(self, calls: Sequence[Call]) -> Iterator[tuple[int, Any]]:
-        """(index of the call, its result or the LrsaError it ended with), in the order of completion."""
+        """(index of the call, its result or the LrsaError it ended with), in the order of completion.
+
+        Raises:
+            OSError: The disk is full, which is no fault of the file and ends all calls.
+        """
         waiting = list(enumerate(calls))[::-1]
         busy: dict[Any, tuple[_Worker, int]] = {}
         idle = list(self._workers)
@@ -155,10 +159,13 @@ class _Worker:
 
     def result(self, path: Path) -> Any:
         try:
-            return self.connection.recv()
+            answer = self.connection.recv()
         except Exception:  # the pipe ended, or what came through it is no answer
             self.stop(kill=True)
             return crashed(path)
+        if isinstance(answer, OSError):
+            raise answer
+        return answer
 
     def timed_out(self, path: Path) -> LrsaError:
         self.stop(kill=True)
@@ -216,7 +223,8 @@ def _serve(connection: Any, most: int | None) -> None:
         except LrsaError as error:
             answer = error
         except Exception as error:
-            answer = unreadable(call.path, error)
+            full = isinstance(error, OSError) and error.errno in NO_SPACE
+            answer = error if full else unreadable(call.path, error)
         connection.send(answer)
 
 
