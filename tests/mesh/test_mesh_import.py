@@ -1,5 +1,7 @@
 """A folder of simulations becomes a data set, or a list of everything that is wrong with it."""
 
+import re
+import shutil
 import signal
 import subprocess
 import sys
@@ -10,6 +12,7 @@ import h5py
 import numpy as np
 import pytest
 import pyvista as pv
+from small import files
 
 from lrsa.data.store import Dataset
 from lrsa.errors import LrsaError
@@ -244,6 +247,30 @@ def test_requests_that_cannot_be_met(folder: Path, tmp_path: Path) -> None:
     (tmp_path / "empty").mkdir()
     with pytest.raises(LrsaError, match="holds no case"):
         import_meshes(tmp_path / "empty", tmp_path / "out.h5", [], ["p"])
+
+
+def test_nothing_but_an_earlier_data_set_is_replaced(folder: Path, tmp_path: Path) -> None:
+    source = tmp_path / "in"
+    shutil.copytree(folder, source)
+    with h5py.File(source / "theirs.h5", "w") as file:
+        file["x"], file["p"] = np.zeros((4, 2)), np.zeros(4)
+    (source / "damaged.h5").write_text("no HDF5")
+    before = files(source)
+    table = source / "cases.csv"
+    for out, words in (
+        (source / "disc_0.vtu", "is no name of an HDF5 file"),
+        (table, "is no name of an HDF5 file"),
+        (tmp_path, "is no name of an HDF5 file"),
+        (source / "theirs.h5", "is there already"),
+        (source / "damaged.h5", "is there already"),
+    ):
+        with pytest.raises(LrsaError, match=re.escape(f"{out} {words}")):
+            import_meshes(source / "*.vtu", out, ["f"], ["p"], table, workers=1)
+    assert files(source) == before
+    out = tmp_path / "out.h5"
+    import_meshes(source / "disc_[01].vtu", out, ["f"], ["p"], workers=1)
+    import_meshes(source / "disc_[0-3].vtu", out, ["f"], ["p"], workers=1)
+    assert Dataset(out, "train").schema.provenance["files"] == 4
 
 
 PROGRAM = """

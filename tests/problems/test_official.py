@@ -8,10 +8,10 @@ from matlab import SAVES, Arrays, Save, save_v5, save_v73
 
 from lrsa.data.writing import write_dataset
 from lrsa.errors import LrsaError
-from lrsa.problems.catalogue import open_dataset
+from lrsa.problems.catalogue import get, open_dataset
 from lrsa.problems.darcy.official import read_darcy
 from lrsa.problems.darcy.solver import Darcy
-from lrsa.problems.official import recognise
+from lrsa.problems.official import import_official, recognise
 
 TRAIN, TEST = "piececonst_r421_N1024_smooth1.mat", "piececonst_r421_N1024_smooth2.mat"
 
@@ -138,6 +138,15 @@ def test_the_missing_file_is_named(tmp_path: Path, save: Save) -> None:
     save(tmp_path / TRAIN, arrays(2, 11))
     assert recognise(tmp_path) == "darcy"
     assert f"{TEST} does not exist. Put it into" in refusal(tmp_path)
+
+
+def test_published_files_are_not_written_over(tmp_path: Path, save: Save) -> None:
+    for file in (TRAIN, TEST):
+        save(tmp_path / file, arrays(2, 11))
+    whole = (tmp_path / TEST).read_bytes()
+    with pytest.raises(LrsaError, match="is no name of an HDF5 file"):
+        import_official(tmp_path, get("darcy"), tmp_path / TEST)
+    assert (tmp_path / TEST).read_bytes() == whole
 
 
 @pytest.mark.parametrize(

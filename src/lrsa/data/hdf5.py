@@ -6,6 +6,9 @@ import h5py
 
 from lrsa.errors import LrsaError
 
+HDF5 = (".h5", ".hdf5")
+"""How such files are called."""
+
 
 def item_of(group: h5py.Group, name: str) -> Any:
     """`group[name]`, a path of groups and a group or array, unless it leads out of the file.

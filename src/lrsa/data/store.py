@@ -23,7 +23,7 @@ from typing import Any
 import h5py
 import numpy as np
 
-from lrsa.data.hdf5 import item_of, items_of
+from lrsa.data.hdf5 import HDF5, item_of, items_of
 from lrsa.errors import LrsaError
 from lrsa.machine import check_fits
 from lrsa.pointset import Names, PointSet, Stride
@@ -209,6 +209,17 @@ def misnamed(names: Names, shapes: Mapping[str, tuple[int, ...]]) -> str | None:
 def is_path(name: str) -> bool:
     """A value with a path separator or a file suffix is a path, anything else a catalogue name."""
     return os.sep in name or bool(Path(name).suffix)
+
+
+def is_dataset(path: Path) -> bool:
+    """Whether this is one of our own data sets, not just any HDF5 file."""
+    if path.suffix.lower() not in HDF5 or not path.is_file():
+        return False
+    try:
+        with h5py.File(path, "r") as file:
+            return file.attrs.get("format") == FORMAT
+    except (OSError, RuntimeError, LookupError, TypeError, ValueError):  # damaged: told of by its reader
+        return False
 
 
 def splits_of(path: Path) -> list[str]:

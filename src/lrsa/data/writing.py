@@ -12,7 +12,17 @@ from typing import Any, BinaryIO
 import h5py
 import numpy as np
 
-from lrsa.data.store import FORMAT, PER_CELL, PER_POINT, VERSION, Schema, Selection, misnamed
+from lrsa.data.hdf5 import HDF5
+from lrsa.data.store import (
+    FORMAT,
+    PER_CELL,
+    PER_POINT,
+    VERSION,
+    Schema,
+    Selection,
+    is_dataset,
+    misnamed,
+)
 from lrsa.errors import LrsaError
 from lrsa.files import atomic, remove_left
 from lrsa.pointset import Names, PointSet, check_digits
@@ -70,6 +80,17 @@ def write_dataset(
                 _put(raw, place, name, shared[name])
             for name, layout in layouts.items():
                 layout.write(raw, places[name], splits[name])
+
+
+def check_replaceable(out: Path) -> None:
+    """Refuse to import into a file that is no data set: it may be the mesh or the table that is imported.
+
+    An earlier import of ours is replaced: cases may have been added since.
+    """
+    if out.suffix.lower() not in HDF5:
+        raise LrsaError(f"{out} is no name of an HDF5 file: end it in .h5, e.g. --out my.h5")
+    if out.exists() and not is_dataset(out):
+        raise LrsaError(f"{out} is there already, and no readable data set of ours: name another --out")
 
 
 @dataclass

@@ -16,7 +16,7 @@ import numpy as np
 
 from lrsa.console import Advance
 from lrsa.data.store import Schema, Selection
-from lrsa.data.writing import split_by_case, write_dataset
+from lrsa.data.writing import check_replaceable, split_by_case, write_dataset
 from lrsa.errors import LrsaError, nearest
 from lrsa.files import alone
 from lrsa.mesh.building import Problems, names_of
@@ -84,6 +84,7 @@ def import_meshes(
         Problems: All that is wrong with the files, one line each.
     """
     _check_request(source, targets, derive, workers)
+    check_replaceable(out)
     if input_points:
         check_pattern(input_points, derive, inputs)
     paths = find_cases(source, [p for p in (out, globals_table) if p is not None])

@@ -16,6 +16,7 @@ from xml.sax.saxutils import quoteattr
 
 import numpy as np
 
+from lrsa.data.hdf5 import HDF5
 from lrsa.errors import LrsaError
 from lrsa.files import atomic, ready
 from lrsa.mesh.arrays import read_npz, write_npz
@@ -34,7 +35,6 @@ SUFFIXES = {
     "MultiBlock": (".vtm", ".vtmb"),
 }
 """What VTK writes for each kind of mesh, the first by default."""
-HDF5 = (".h5", ".hdf5")
 HEADER = 4096
 """Bytes that are enough for what HDF5 writes about one array."""
 

@@ -3,7 +3,7 @@
 from pathlib import Path
 
 from lrsa.data.store import Schema
-from lrsa.data.writing import write_dataset
+from lrsa.data.writing import check_replaceable, write_dataset
 from lrsa.errors import LrsaError
 from lrsa.problems.catalogue import CATALOGUE
 from lrsa.problems.problem import Problem
@@ -40,12 +40,13 @@ def import_official(
         raise LrsaError(f"{source} does not exist")
     if problem.official is None:
         raise LrsaError(f"no official files of {problem.name} are known here")
+    path = out or problem.official_path
+    check_replaceable(path)
     stride = stride or problem.official.stride
     splits = problem.official.read(source, stride)
     first = next(iter(splits.values()))[0]
     published = stride == problem.official.stride
     provenance = {"files": problem.official.files, "stride": "published" if published else stride}
-    path = out or problem.official_path
     write_dataset(path, splits, Schema(problem.name, "official", problem.protocol, first.names, provenance))
     return path, {split: len(cases) for split, cases in splits.items()}
 

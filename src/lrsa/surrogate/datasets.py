@@ -3,26 +3,13 @@
 from dataclasses import replace
 from pathlib import Path
 
-import h5py
-
-from lrsa.data.store import FORMAT, Dataset, Schema, Selection, splits_of
+from lrsa.data.hdf5 import HDF5
+from lrsa.data.store import Dataset, Schema, Selection, splits_of
 from lrsa.data.writing import write_dataset
 from lrsa.errors import LrsaError
-from lrsa.mesh.writing import HDF5
 from lrsa.pointset import PointSet
 from lrsa.surrogate.doubts import Doubts
 from lrsa.surrogate.surrogate import Surrogate
-
-
-def is_dataset(path: Path) -> bool:
-    """Whether this is one of our own data sets, not just any HDF5 file."""
-    if path.suffix.lower() not in HDF5 or not path.is_file():
-        return False
-    try:
-        with h5py.File(path, "r") as file:
-            return file.attrs.get("format") == FORMAT
-    except (OSError, RuntimeError, LookupError, TypeError, ValueError):  # damaged: told of by its reader
-        return False
 
 
 def predict_dataset(

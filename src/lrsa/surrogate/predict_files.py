@@ -12,6 +12,7 @@ from pathlib import Path
 import numpy as np
 
 from lrsa.console import Advance
+from lrsa.data.store import is_dataset
 from lrsa.errors import Failure, LrsaError
 from lrsa.mesh.finding import find_cases
 from lrsa.mesh.tables import hdf5_part
@@ -25,7 +26,7 @@ from lrsa.mesh.writing import (
     write_table,
 )
 from lrsa.pointset import PointSet
-from lrsa.surrogate.datasets import is_dataset, predict_dataset
+from lrsa.surrogate.datasets import predict_dataset
 from lrsa.surrogate.doubts import Doubts
 from lrsa.surrogate.ensemble import mean_of
 from lrsa.surrogate.inputs import Inputs, Loaded
