@@ -1,0 +1,55 @@
+"""What is told of the cases of an import when they are built: what does not fit, what may be a mistake."""
+
+from collections.abc import Sequence
+from pathlib import Path
+
+from lrsa.errors import LrsaError
+from lrsa.mesh.parts import Outcome
+
+
+def unlike(paths: Sequence[Path], outcomes: Sequence[Outcome | LrsaError]) -> list[str]:
+    """Cases whose shape is not that of the first."""
+    made = [(path, o) for path, o in zip(paths, outcomes, strict=True) if isinstance(o, Outcome)]
+    lines = []
+    for path, outcome in made[1:]:
+        first, reference = made[0]
+        if outcome.dims != reference.dims:
+            lines.append(f"{path} has {outcome.dims} coordinates, but {first} has {reference.dims}")
+        if outcome.frames != reference.frames:
+            lines.append(f"{path} has {_frames(outcome)}, but {first} has {_frames(reference)}")
+    return lines
+
+
+def _frames(outcome: Outcome) -> str:
+    return f"{outcome.frames} times" if outcome.frames else "no times"
+
+
+def remarks(names: Sequence[str], outcomes: Sequence[Outcome]) -> list[str]:
+    """What is no error, but may be a mistake."""
+    lines = []
+    twice = [(name, o.duplicates) for name, o in zip(names, outcomes, strict=True) if o.duplicates]
+    if twice:
+        name, count = max(twice, key=lambda pair: pair[1])
+        lines.append(
+            f"{len(twice)} of {len(names)} cases have points that coincide (most in {name}: {count})"
+        )
+    varying = sorted({name for outcome in outcomes for name in outcome.varying})
+    if varying:
+        lines.append(f"{', '.join(varying)}: inputs that change in time; their first frame is the input")
+    for name, value in _constants(outcomes).items():
+        lines.append(f"{name} is {value:g} at all points of all cases: it tells nothing and can be left out")
+    masked = sum(outcome.masked for outcome in outcomes)
+    if masked:
+        lines.append(f"{masked} of {len(names)} cases know their targets at some of the points only")
+    return lines
+
+
+def _constants(outcomes: Sequence[Outcome]) -> dict[str, float]:
+    """Inputs, derived ones among them, and targets that are one number everywhere."""
+    lows: dict[str, float] = {}
+    highs: dict[str, float] = {}
+    for outcome in outcomes:
+        for name, low, high in outcome.spans:
+            lows[name] = min(low, lows.get(name, low))
+            highs[name] = max(high, highs.get(name, high))
+    return {name: low for name, low in lows.items() if low == highs[name]}
