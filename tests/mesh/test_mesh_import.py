@@ -225,6 +225,11 @@ def test_a_collection_over_time_is_learned_by_time(tmp_path: Path) -> None:
     assert data.schema.protocol == "time-conditioned"
     assert data[0].u is not None
     assert data[0].u.shape == (3, 20, 1)
+    import_meshes(tmp_path, tmp_path / "out.h5", ["p"], ["p"], workers=1)
+    first = Dataset(tmp_path / "out.h5", "train")[0]
+    assert first.f is not None
+    assert first.u is not None
+    np.testing.assert_array_equal(first.f, first.u[0])
 
 
 def test_groups_of_one_hdf5_file_are_cases_and_twins_are_told(tmp_path: Path) -> None:
@@ -242,6 +247,11 @@ def test_requests_that_cannot_be_met(folder: Path, tmp_path: Path) -> None:
         import_meshes(folder, tmp_path / "out.h5")
     with pytest.raises(LrsaError, match="Did you mean normals"):
         import_meshes(folder, tmp_path / "out.h5", [], ["p"], derive=["normal"])  # pyright: ignore[reportArgumentType]
+    for inputs, targets in ((["f"], ["p", "p"]), (["p", "p"], ["f"])):
+        with pytest.raises(LrsaError, match=r'^--\w+ names "p" twice\.'):
+            import_meshes(folder, tmp_path / "out.h5", inputs, targets)
+    with pytest.raises(LrsaError, match=r'^"p" is an input and a target: nothing'):
+        import_meshes(folder, tmp_path / "out.h5", ["f", "p"], ["U", "p"], workers=1)
     with pytest.raises(LrsaError, match="does not exist"):
         import_meshes(tmp_path / "nowhere", tmp_path / "out.h5", [], ["p"])
     (tmp_path / "empty").mkdir()

@@ -8,6 +8,7 @@ there, they become the data set in one rename. With problems nothing is written,
 import os
 import shutil
 from collections.abc import Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, get_args
@@ -84,7 +85,7 @@ def import_meshes(
     Raises:
         Problems: All that is wrong with the files, one line each.
     """
-    _check_request(source, targets, derive, workers)
+    _check_request(source, inputs, targets, derive, workers)
     check_replaceable(out)
     if input_points:
         check_pattern(input_points, derive, inputs)
@@ -128,7 +129,11 @@ def import_meshes(
 
 
 def _check_request(
-    source: str | Path, targets: Sequence[str], derive: Sequence[str], workers: int | None
+    source: str | Path,
+    inputs: Sequence[str],
+    targets: Sequence[str],
+    derive: Sequence[str],
+    workers: int | None,
 ) -> None:
     if workers is not None and workers < 1:
         raise LrsaError(f"cannot import with {workers} workers: from 1 on")
@@ -136,6 +141,9 @@ def _check_request(
         raise LrsaError(
             f"no target named. Add --targets, e.g. p,U; `lrsa data import {source}` lists the arrays"
         )
+    for role, names in (("inputs", inputs), ("targets", targets)):
+        if twice := [name for name in names if names.count(name) > 1]:
+            raise LrsaError(f'--{role} names "{twice[0]}" twice. Once is enough')
     known = get_args(Derived)
     for name in derive:
         if name not in known:
@@ -177,11 +185,11 @@ def _settle(
     wanted = list(dict.fromkeys([*inputs, *targets]))
     on_points: dict[str, int] = {}
     on_cells: dict[str, int] = {}
-    for path in paths[:LOOKED_AT]:
-        try:
-            summary: FileSummary = pool.one(Call(summarise, (path, patches), path))
-        except LrsaError:
-            continue  # told of when all files are read
+    for summary in _first(pool, paths, patches):
+        if not summary.frames and (both := [name for name in targets if name in inputs]):
+            raise LrsaError(
+                f'"{both[0]}" is an input and a target: nothing is left to learn. Take it out of one of them'
+            )
         for array in summary.arrays:
             where = on_points if array.location == "point" else on_cells
             where.setdefault(array.name, array.components)
@@ -203,6 +211,13 @@ def _settle(
     columns = () if table is None else table.names
     made = Roles(tuple(inputs), tuple(targets), tuple(derive), columns, location, channels, patches=patches)
     return made, notes
+
+
+def _first(pool: ReaderPool, paths: Sequence[Path], patches: tuple[str, ...]) -> Iterator[FileSummary]:
+    """What is in the first files, but those that cannot be read: they are told of when all are read."""
+    for path in paths[:LOOKED_AT]:
+        with suppress(LrsaError):
+            yield pool.one(Call(summarise, (path, patches), path))
 
 
 def _run(
