@@ -242,6 +242,21 @@ def test_groups_of_one_hdf5_file_are_cases_and_twins_are_told(tmp_path: Path) ->
     assert any("3 of 3 cases have points that coincide" in note for note in result.notes)
 
 
+def test_cases_of_areas_and_of_volumes_are_no_one_data_set(tmp_path: Path) -> None:
+    """Their weights would be areas here and volumes there, and the flat axis would be an input."""
+    source = tmp_path / "in"
+    source.mkdir()
+    block = pv.ImageData(dimensions=(3, 3, 3)).cast_to_unstructured_grid()
+    block["p"] = np.arange(27.0)
+    for name, mesh in (("a", disc(20)), ("b", disc(22)), ("c", block)):
+        mesh.save(source / f"{name}.vtu")
+    with pytest.raises(Problems) as caught:
+        import_meshes(source, tmp_path / "out.h5", [], ["p"], derive=["measure"], workers=1)
+    a, c = source / "a.vtu", source / "c.vtu"
+    line = f"{c} has cells with a volume, but {a} with an area. Import them as two data sets"
+    assert line in caught.value.lines
+
+
 def test_requests_that_cannot_be_met(folder: Path, tmp_path: Path) -> None:
     with pytest.raises(LrsaError, match="no target named"):
         import_meshes(folder, tmp_path / "out.h5")

@@ -5,7 +5,9 @@ from collections.abc import Mapping, Sequence
 import numpy as np
 
 from lrsa.errors import LrsaError, nearest
+from lrsa.geometry.cells import dimensions
 from lrsa.mesh.derive import Geometry
+from lrsa.mesh.polyhedra import POLYHEDRON
 from lrsa.mesh.roles import RawCase, Roles
 from lrsa.pointset import Names, PointSet
 
@@ -111,6 +113,16 @@ def components(raw: RawCase, values: np.ndarray, count: int) -> int:
     """The channels of an array of `count` points or cells."""
     frames = raw.times is not None and values.ndim > 1 and values.shape[:2] == (len(raw.times), count)
     return int(np.prod(values.shape[2 if frames else 1 :]))
+
+
+def dimension(raw: RawCase) -> int:
+    """Of the cells, 0 where there are none, -1 where nothing can be derived from them."""
+    if raw.cell_types is None:
+        return 0
+    of_cells = dimensions(raw.cell_types)
+    if raw.faces is not None:
+        of_cells = np.where(raw.cell_types == POLYHEDRON, 3, of_cells)
+    return -1 if of_cells.min(initial=0) < 0 else int(of_cells.max(initial=0))
 
 
 def to_points(values: np.ndarray, cells: np.ndarray, n: int) -> np.ndarray:

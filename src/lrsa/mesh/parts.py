@@ -9,7 +9,7 @@ import numpy as np
 
 from lrsa.errors import LrsaError
 from lrsa.files import atomic
-from lrsa.mesh.building import build_case, names_of
+from lrsa.mesh.building import build_case, dimension, names_of
 from lrsa.mesh.finding import fingerprint
 from lrsa.mesh.input_points import joined_case
 from lrsa.mesh.pool import unreadable
@@ -38,6 +38,8 @@ class Outcome:
     """Least and largest value of every input and target."""
     grid: tuple[int, ...] = ()
     """Index shape of a structured mesh."""
+    dimension: int = 0
+    """Of its cells, 0 without cells, -1 where it is not known."""
 
 
 @dataclass(frozen=True)
@@ -96,6 +98,7 @@ class Job:
             tuple(varying),
             _spans(case),
             case.grid or (),
+            dimension(raw),
         )
         return outcome, case.arrays()
 

@@ -6,6 +6,9 @@ from pathlib import Path
 from lrsa.errors import LrsaError
 from lrsa.mesh.parts import Outcome
 
+MEASURES = {1: "a length", 2: "an area", 3: "a volume"}
+"""What cells have, by their dimension."""
+
 
 def unlike(paths: Sequence[Path], outcomes: Sequence[Outcome | LrsaError]) -> list[str]:
     """Cases whose shape is not that of the first."""
@@ -15,6 +18,11 @@ def unlike(paths: Sequence[Path], outcomes: Sequence[Outcome | LrsaError]) -> li
         first, reference = made[0]
         if outcome.dims != reference.dims:
             lines.append(f"{path} has {outcome.dims} coordinates, but {first} has {reference.dims}")
+        if min(outcome.dimension, reference.dimension) > 0 and outcome.dimension != reference.dimension:
+            lines.append(
+                f"{path} has cells with {MEASURES[outcome.dimension]}, but {first} with"
+                f" {MEASURES[reference.dimension]}. Import them as two data sets"
+            )
         if outcome.frames != reference.frames:
             lines.append(f"{path} has {_frames(outcome)}, but {first} has {_frames(reference)}")
     return lines

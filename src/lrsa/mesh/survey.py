@@ -13,10 +13,8 @@ import numpy as np
 
 from lrsa.console import Advance
 from lrsa.errors import LrsaError
-from lrsa.geometry.cells import dimensions
-from lrsa.mesh.building import components
+from lrsa.mesh.building import components, dimension
 from lrsa.mesh.finding import case_names, find_cases, is_openfoam, labels_of, tables_in
-from lrsa.mesh.polyhedra import POLYHEDRON
 from lrsa.mesh.pool import Call, shared_pool
 from lrsa.mesh.reading import block_names, read_raw
 from lrsa.mesh.roles import RawCase
@@ -62,15 +60,11 @@ def summarise(path: Path, patches: Sequence[str] = ()) -> FileSummary:
     """Read a file, or the named blocks of it, and describe it."""
     raw = read_raw(path, patches)
     cells = 0 if raw.cells is None else len(raw.cells)
-    of_cells = np.zeros(1, int) if raw.cell_types is None else dimensions(raw.cell_types)
-    if raw.cell_types is not None and raw.faces is not None:
-        of_cells = np.where(raw.cell_types == POLYHEDRON, 3, of_cells)
-    dimension = -1 if of_cells.min(initial=0) < 0 else int(of_cells.max(initial=0))
     arrays = [_info(raw, name, v, "point", len(raw.points)) for name, v in raw.point_data.items()]
     arrays += [_info(raw, name, v, "cell", cells) for name, v in raw.cell_data.items()]
     frames = 0 if raw.times is None else len(raw.times)
     solid = raw.points.shape[1] == 3 and bool(np.ptp(raw.points, axis=0).min(initial=np.inf) > 0)
-    return FileSummary(len(raw.points), cells, dimension, frames, tuple(arrays), solid)
+    return FileSummary(len(raw.points), cells, dimension(raw), frames, tuple(arrays), solid)
 
 
 def propose(
