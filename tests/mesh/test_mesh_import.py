@@ -176,11 +176,24 @@ def test_a_field_of_one_block_is_known_there_only(tmp_path: Path) -> None:
         wall["shear"] = np.ones(wall.n_points)
         pv.MultiBlock({"volume": volume, "wall": wall}).save(source / f"c{i}.vtm")
     result = import_meshes(source, tmp_path / "out.h5", [], ["p", "shear"], workers=1)
-    assert any("some of the points only" in note for note in result.notes)
+    assert "2 of 2 cases know shear at some of the points only (c0, c1)" in result.notes
     case = Dataset(tmp_path / "out.h5", "train")[0]
     assert case.u_mask is not None
     assert case.u_mask[:, 0].all()
     np.testing.assert_array_equal(case.u_mask[:, 1], np.arange(len(case)) >= 27)
+
+
+def test_what_is_known_at_some_points_only_is_named(tmp_path: Path) -> None:
+    source = tmp_path / "in"
+    source.mkdir()
+    for i in range(6):
+        mesh = disc(20, seed=i)
+        if i != 1:
+            mesh["p" if i < 3 else "U"][4] = np.nan
+        mesh.save(source / f"disc_{i}.vtu")
+    result = import_meshes(source, tmp_path / "out.h5", ["f"], ["U", "p"], workers=1)
+    note = "5 of 6 cases know p, U at some of the points only (disc_0, disc_2, disc_3, ...)"
+    assert note in result.notes
 
 
 def test_meshes_of_different_cells_and_masks_make_one_data_set(tmp_path: Path) -> None:

@@ -27,7 +27,8 @@ class Outcome:
     dims: int
     width: int
     """Points of its largest cell, 0 without cells."""
-    masked: bool
+    partly: tuple[str, ...]
+    """Targets that are known at some of the points only."""
     frames: int
     """0 where the case does not change in time."""
     duplicates: int
@@ -92,7 +93,7 @@ class Job:
             len(case),
             case.x.shape[1],
             0 if case.cells is None else case.cells.shape[1],
-            case.u_mask is not None,
+            _partly(case, self.roles),
             frames,
             _duplicates(case.x),
             tuple(varying),
@@ -139,7 +140,7 @@ class Parts(Sequence[PointSet]):
             missing = max(widths) - cells.shape[1]
             cells = np.pad(cells, ((0, 0), (0, missing)), constant_values=-1)
         mask = case.u_mask
-        if mask is None and case.u is not None and any(outcome.masked for outcome in self.outcomes):
+        if mask is None and case.u is not None and any(outcome.partly for outcome in self.outcomes):
             mask = np.ones(case.u.shape[-2:], bool)
         axes = {len(outcome.grid) for outcome in self.outcomes}
         grid = self.outcomes[index].grid if len(axes) == 1 and 0 not in axes else None
@@ -158,8 +159,17 @@ def _outcome_in(part: Path) -> Outcome:
     with np.load(part) as file:
         values = json.loads(bytes(file["outcome"]))
     spans = tuple((str(name), float(low), float(high)) for name, low, high in values["spans"])
-    settled = {"varying": tuple(values["varying"]), "spans": spans, "grid": tuple(values["grid"])}
+    settled = {name: tuple(values[name]) for name in ("partly", "varying", "grid")} | {"spans": spans}
     return Outcome(**{**values, **settled})
+
+
+def _partly(case: PointSet, roles: Roles) -> tuple[str, ...]:
+    """Arrays among the targets whose channels are not known at all points."""
+    if case.u_mask is None:
+        return ()
+    ends = np.cumsum([roles.channels.get(name, 1) for name in roles.targets])
+    known = np.split(np.all(case.u_mask, axis=0), ends[:-1])
+    return tuple(name for name, channels in zip(roles.targets, known, strict=True) if not channels.all())
 
 
 def _spans(case: PointSet) -> tuple[tuple[str, float, float], ...]:

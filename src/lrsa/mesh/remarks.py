@@ -5,6 +5,7 @@ from pathlib import Path
 
 from lrsa.errors import LrsaError
 from lrsa.mesh.parts import Outcome
+from lrsa.mesh.problems import FEW
 
 MEASURES = {1: "a length", 2: "an area", 3: "a volume"}
 """What cells have, by their dimension."""
@@ -46,10 +47,19 @@ def remarks(names: Sequence[str], outcomes: Sequence[Outcome]) -> list[str]:
         lines.append(f"{', '.join(varying)}: inputs that change in time; their first frame is the input")
     for name, value in _constants(outcomes).items():
         lines.append(f"{name} is {value:g} at all points of all cases: it tells nothing and can be left out")
-    masked = sum(outcome.masked for outcome in outcomes)
-    if masked:
-        lines.append(f"{masked} of {len(names)} cases know their targets at some of the points only")
-    return lines
+    return lines + _partly_known(names, outcomes)
+
+
+def _partly_known(names: Sequence[str], outcomes: Sequence[Outcome]) -> list[str]:
+    """Which targets of which cases are NaN somewhere: meant so, or a solver that went wrong."""
+    partly = {name: o.partly for name, o in zip(names, outcomes, strict=True) if o.partly}
+    if not partly:
+        return []
+    fields = dict.fromkeys(field for found in partly.values() for field in found)
+    cases = ", ".join(list(partly)[:FEW]) + (", ..." if len(partly) > FEW else "")
+    return [
+        f"{len(partly)} of {len(names)} cases know {', '.join(fields)} at some of the points only ({cases})"
+    ]
 
 
 def _constants(outcomes: Sequence[Outcome]) -> dict[str, float]:
