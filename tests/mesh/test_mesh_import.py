@@ -134,7 +134,10 @@ def test_all_problems_are_told_at_once_and_nothing_is_written(folder: Path, tmp_
     (bad / "g.vtu").write_bytes(b"")
     with pytest.raises(Problems) as caught:
         import_meshes(bad, tmp_path / "out.h5", ["f"], ["p", "U"], bad / "cases.csv", workers=2)
-    lines = caught.value.lines
+    *lines, last = caught.value.lines
+    left = tmp_path / "out.h5.parts"
+    assert last.startswith(f"3 of 7 cases are built and kept in {left}: import again with the same --out")
+    assert len(list(left.iterdir())) == 3
     expected = {
         "c.vtu": 'no number in column "radius"',
         "f.vtu": 'no row for "f"',
@@ -217,6 +220,7 @@ def test_cell_arrays_make_cases_of_cells(tmp_path: Path) -> None:
     mesh.save(tmp_path / "a.vtu")
     result = import_meshes(tmp_path / "a.vtu", tmp_path / "out.h5", [], ["k"], workers=1)
     assert result.roles.location == "cell"
+    assert result.notes[-1].startswith("no case is for the test: a model of this data cannot be evaluated")
     assert len(Dataset(tmp_path / "out.h5", "train")[0]) == mesh.n_cells
     mixed = import_meshes(tmp_path / "a.vtu", tmp_path / "out.h5", ["f"], ["k"], workers=1)
     assert mixed.roles.location == "point"

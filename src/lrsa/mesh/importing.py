@@ -26,7 +26,7 @@ from lrsa.mesh.input_points import check_pattern, inputs_file, without_inputs
 from lrsa.mesh.parts import Job, Outcome, Parts, found
 from lrsa.mesh.pool import Call, ReaderPool, crashed, shared_pool
 from lrsa.mesh.problems import counted
-from lrsa.mesh.remarks import remarks, unlike
+from lrsa.mesh.remarks import kept, remarks, unlike, untested
 from lrsa.mesh.roles import Derived, Roles
 from lrsa.mesh.splits import split_cases, split_columns
 from lrsa.mesh.survey import FileSummary, propose, summarise
@@ -114,7 +114,7 @@ def import_meshes(
         made = [outcome for outcome in outcomes if isinstance(outcome, Outcome)]
         problems += unlike(paths, outcomes)
         if problems:
-            raise Problems(counted(problems, paths, names))
+            raise Problems([*counted(problems, paths, names), *kept(made, paths, folder)])
         parts = Parts(jobs, made, roles)
         splits: dict[str, Any] = (
             dict(split_by_case(parts))
@@ -125,7 +125,7 @@ def import_meshes(
         write_dataset(out, splits, _schema(source, out, roles, made, stored))
         shutil.rmtree(folder, ignore_errors=True)
     counts = {split: len(part) for split, part in splits.items()}
-    return Imported(out, counts, roles, (*notes, *remarks(names, made)))
+    return Imported(out, counts, roles, (*notes, *remarks(names, made), *untested(counts)))
 
 
 def _check_request(

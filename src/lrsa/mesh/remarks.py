@@ -1,6 +1,6 @@
 """What is told of the cases of an import when they are built: what does not fit, what may be a mistake."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from lrsa.errors import LrsaError
@@ -31,6 +31,23 @@ def unlike(paths: Sequence[Path], outcomes: Sequence[Outcome | LrsaError]) -> li
 
 def _frames(outcome: Outcome) -> str:
     return f"{outcome.frames} times" if outcome.frames else "no times"
+
+
+def kept(made: Sequence[Outcome], paths: Sequence[Path], folder: Path) -> list[str]:
+    """Where an import that ends with problems has left what is good, if anything is."""
+    if not made:
+        return []
+    return [
+        f"{len(made)} of {len(paths)} cases are built and kept in {folder}: import again with the same --out"
+        " once this is put right, or remove it"
+    ]
+
+
+def untested(counts: Mapping[str, int]) -> list[str]:
+    """A data set that can be learned, and predicted, but on which no model can be evaluated."""
+    if counts.get("test"):
+        return []
+    return ["no case is for the test: a model of this data cannot be evaluated. Import more cases"]
 
 
 def remarks(names: Sequence[str], outcomes: Sequence[Outcome]) -> list[str]:
