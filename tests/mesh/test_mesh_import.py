@@ -117,6 +117,27 @@ def test_nothing_named_lists_what_is_there_and_a_command_that_works(folder: Path
     assert options["--globals"] == str(folder / "cases.csv")
 
 
+def test_the_command_that_is_proposed_is_one_that_is_not_refused(tmp_path: Path) -> None:
+    """Arrays that a file lacks, or has with other components, are left out; those of cells are not."""
+    source = tmp_path / "in"
+    source.mkdir()
+    for i in range(4):
+        mesh = disc(20, seed=i)
+        mesh.cell_data["stress"] = np.linspace(0.5, i, mesh.n_cells)
+        mesh.cell_data["p"] = np.zeros(mesh.n_cells)
+        mesh.point_data["odd"] = mesh.points[:, : 1 + i % 2] + i
+        if i:
+            mesh.point_data["late"] = mesh.points[:, 0] + i
+        else:
+            mesh.point_data["early"] = mesh.points[:, 0]
+        mesh.save(source / f"disc_{i}.vtu")
+    words = propose(source, workers=1).splitlines()[-1].split()
+    targets = words[words.index("--targets") + 1].split(",")
+    assert targets == ["f", "p", "U", "stress"]
+    result = import_meshes(source, tmp_path / "out.h5", [], targets, workers=1)
+    assert any(note.startswith("stress: cell arrays, averaged to the points") for note in result.notes)
+
+
 def test_all_problems_are_told_at_once_and_nothing_is_written(folder: Path, tmp_path: Path) -> None:
     bad = tmp_path / "bad"
     bad.mkdir()

@@ -162,10 +162,10 @@ def _variation(mine: Sequence[ArrayInfo], files: int) -> str:
 def _command(
     source: str | Path, paths: Sequence[Path], read: Sequence[FileSummary], tables: Sequence[Path]
 ) -> str:
-    fields = [a for a in read[0].arrays if a.name not in HELPERS and not a.whole]
-    location = "point" if any(a.location == "point" for a in fields) else "cell"
-    here = list(dict.fromkeys(a.name for a in fields if a.location == location))
-    says = {name: _variation(_of(read, name, location), len(read)) for name in here}
+    fields = [a for a in read[0].arrays if a.name not in HELPERS and not a.whole and _everywhere(read, a)]
+    where = {a.name: a.location for a in reversed(fields)}  # at the points, where a name is at both
+    here = list(dict.fromkeys(a.name for a in fields))
+    says = {name: _variation(_of(read, name, where[name]), len(read)) for name in here}
     # One value in each case is a parameter of it. What is the same in all cases is nothing to predict.
     inputs = [name for name in here if "one value" in says[name]]
     targets = [name for name in here if not says[name]] or [name for name in here if name not in inputs]
@@ -179,6 +179,12 @@ def _command(
         surface = all(s.dimension == 2 and s.solid for s in read)
         words += ["--derive", "normals,measure" if surface else "measure"]
     return shlex.join(words)
+
+
+def _everywhere(read: Sequence[FileSummary], array: ArrayInfo) -> bool:
+    """Whether all files have it, with as many components: otherwise an import of it is refused."""
+    mine = _of(read, array.name, array.location)
+    return len(mine) == len(read) and len({a.components for a in mine}) == 1
 
 
 def _split_of(table: Path, paths: Sequence[Path]) -> str | None:
