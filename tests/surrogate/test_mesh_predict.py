@@ -1,6 +1,7 @@
 """Files in, the same files with predictions out: every format, refusals, ranges, query points, times."""
 
 import csv
+import shutil
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -12,6 +13,7 @@ import pytest
 import pyvista as pv
 import torch
 from pyarrow import parquet
+from small import files, say
 from test_mesh_reading import write_cgns, write_ensight, write_openfoam
 
 import lrsa
@@ -534,12 +536,44 @@ def test_other_refusals(solids: Path, tmp_path: Path) -> None:
         predict_path(solids, tmp_path / "none.vtu", out)
     with pytest.raises(LrsaError, match="trained with 1 input arrays"):
         predict_path(solids, source, out, inputs=["a", "p"])
+    query = at_points(tmp_path / "q.csv", np.zeros((1, 2)), "x,y")
     with pytest.raises(LrsaError, match='no column "z"'):
-        predict_path(solids, source, out, at=at_points(tmp_path / "q.csv", np.zeros((1, 2)), "x,y"))
+        predict_path(solids, source, tmp_path / "out.csv", at=query)
     flat = {"x": np.zeros((4, 2)), "a": np.zeros(4)}
     np.savez(tmp_path / "flat.npz", **flat)  # pyright: ignore[reportArgumentType]
     with pytest.raises(LrsaError, match=r"trained in 3 dimensions, but flat\.npz has 2"):
         predict_path(solids, tmp_path / "flat.npz", tmp_path / "out.npz")
+
+
+@pytest.mark.parametrize(
+    ("at", "out", "said"),
+    [
+        (False, "in", r"in\.vtu is the input itself: name another --out"),
+        (False, "cases.vtu", r"cases\.vtu is the file of --globals: name another --out"),
+        (True, "q.csv", r"q\.csv is the file of --at: name another --out"),
+        (True, "out.vtu", r"predictions at query points are a CSV file: name it --out .*out\.csv"),
+    ],
+)
+def test_nothing_that_is_read_is_written_over(
+    run: Path, meshes: Path, tmp_path: Path, at: bool, out: str, said: str
+) -> None:
+    """Whatever the output is called: a mesh whose suffix is left out gets its own."""
+    shutil.copy(meshes / "plate_1.vtu", tmp_path / "in.vtu")
+    table = parameters(tmp_path, **{"in": 110}).rename(tmp_path / "cases.vtu")
+    query = at_points(tmp_path / "q.csv", np.full((2, 2), 0.5), "x,y")
+    before = files(tmp_path)
+    with pytest.raises(LrsaError, match=said):
+        predict_path(run, tmp_path / "in.vtu", tmp_path / out, globals_table=table, at=query if at else None)
+    assert files(tmp_path) == before
+
+
+def test_the_command_names_the_file_that_it_wrote(
+    run: Path, meshes: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    words = ("--globals", meshes / "cases.csv", "--out", tmp_path / "named")
+    said = say(capsys, "predict", run, meshes / "plate_1.vtu", *words)
+    assert f"{tmp_path / 'named.vtu'}: 1 case predicted" in said
+    assert (tmp_path / "named.vtu").exists()
 
 
 def test_inputs_may_have_other_names(solids: Path, tmp_path: Path) -> None:

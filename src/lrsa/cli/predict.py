@@ -61,7 +61,8 @@ def predict(
     if summary.quantities and out.is_dir():
         write_rows(out / "quantities.csv", summary.quantities)
         console.print(f"quantities: {out / 'quantities.csv'}")
-    console.print(f"{out}: {summary.cases} {'case' if summary.cases == 1 else 'cases'} predicted")
+    where = summary.written[0] if len(summary.written) == 1 else out
+    console.print(f"{where}: {summary.cases} {'case' if summary.cases == 1 else 'cases'} predicted")
 
 
 def _in_processes(

@@ -96,7 +96,7 @@ def predict_path(
     work = _Work(
         surrogate, reader, summary, progress or (lambda done, total, words: None), Doubts.of(run, surrogate)
     )
-    held = work.check(jobs)
+    held = work.check(jobs, {"--at": at, "--globals": globals_table})
     for i, job in enumerate(jobs):
         loaded = held.pop(job.path, None) or reader.load(job.path)
         try:
@@ -122,9 +122,11 @@ class _Job:
     def file(self) -> Path:
         return hdf5_part(self.path)[0]
 
-    def check(self, at: bool = False) -> None:
-        if self.out.exists() and self.out.resolve() == self.file.resolve():
-            raise LrsaError(f"{self.out} is the input itself: name another --out")
+    def check(self, at: bool) -> None:
+        if at and self.out.suffix.lower() != ".csv":
+            raise LrsaError(
+                f"predictions at query points are a CSV file: name it --out {self.out.with_suffix('.csv')}"
+            )
         if is_table(self.file) and not at:
             check_table(self.file, self.out)
 
@@ -141,8 +143,15 @@ class _Work:
     pending: dict[str, np.ndarray] = field(default_factory=dict)
     """Predictions for the groups of an HDF5 file that is not complete yet."""
 
-    def check(self, jobs: Sequence[_Job]) -> dict[Path, Loaded]:
-        """Read every input, refuse what does not fit, and warn; as many cases as are small are kept."""
+    def check(self, jobs: Sequence[_Job], tables: Mapping[str, Path | None]) -> dict[Path, Loaded]:
+        """Read every input, refuse what does not fit, and warn; as many cases as are small are kept.
+
+        `tables` are the other files that are read, by the options that name them.
+        """
+        read = {path.resolve(): f"the file of {option}" for option, path in tables.items() if path}
+        read |= {job.file.resolve(): "the input itself" for job in jobs}
+        for job in jobs:
+            _check_free(job.out, read)
         held: dict[Path, Loaded] = {}
         size = 0
         for i, job in enumerate(jobs):
@@ -150,29 +159,28 @@ class _Work:
             self._warn(job.path.name, loaded.case)
             self.summary.warnings += self.doubts.warnings(job.path.name, loaded.case)
             if job.named and not is_table(job.file):
-                self._check_suffix(loaded, job.out)
+                _check_free(self._written_name(loaded, job.out), read)
             size += loaded.nbytes
             if size <= HELD:
                 held[job.path] = loaded
             self.progress(i + 1, 2 * len(jobs), "checked")
         return held
 
-    def _check_suffix(self, loaded: Loaded, out: Path) -> None:
-        """Refuse a name under which this mesh cannot be written with fields."""
+    def _written_name(self, loaded: Loaded, out: Path) -> Path:
+        """The file that this mesh becomes; refused is a name under which it cannot be written with fields."""
         times = loaded.case.times
-        if not out.suffix:
-            return
         if times is not None and len(times) > 1:
             possible = out.with_suffix(".pvd")
         elif out.suffix == loaded.path.suffix and out.suffix.lower() in VTK_SUFFIXES:
-            return
+            return out
         else:
             possible = mesh_file(self.reader.mesh_at(loaded), out)
-        if possible.suffix.lower() != out.suffix.lower():
+        if out.suffix and possible.suffix.lower() != out.suffix.lower():
             raise LrsaError(
                 f"{loaded.path.name} with predicted fields cannot be written as {out.suffix}: name it"
                 f" --out {possible}"
             )
+        return possible
 
     def write(self, loaded: Loaded, job: _Job) -> None:
         (every,) = self.surrogate.answers([loaded.case])
@@ -246,6 +254,12 @@ class _Work:
     def _warn(self, name: str, case: PointSet) -> None:
         if self.surrogate.ranges is not None:
             self.summary.warnings += [f"{name}: {line}" for line in self.surrogate.ranges.warnings(case)]
+
+
+def _check_free(out: Path, read: Mapping[Path, str]) -> None:
+    """Refuse to write over what the prediction reads."""
+    if what := read.get(out.resolve()):
+        raise LrsaError(f"{out} is {what}: name another --out")
 
 
 def _jobs(source: str, out: Path, at: bool) -> list[_Job]:
