@@ -114,6 +114,23 @@ def test_the_figures_are_kept_as_files(trained: Path) -> None:
     assert all(path.read_bytes().startswith(b"\x89PNG") for path in figures if path.suffix == ".png")
 
 
+@pytest.mark.parametrize(
+    "left", ['{"epoch": 4, "lo', '{"epoch": 4, "loss": 0.1, "validation": "\xff', "\0\0\0"]
+)
+def test_a_half_written_line_of_the_curve_does_not_count(trained: Path, left: str) -> None:
+    """As a killed training leaves it: the report is that of the epochs that were finished."""
+    run = copy_run(trained, Path("run"))
+    with open(run / "metrics.jsonl", "ab") as file:
+        file.write(left.encode("latin-1"))
+    assert "epochs trained 3 " in Page(write_report(run).read_text()).text
+
+
+def test_a_run_without_its_curve_is_reported_without_it(trained: Path) -> None:
+    run = copy_run(trained, Path("run"))
+    (run / "metrics.jsonl").unlink()
+    assert "epochs trained" not in Page(write_report(run).read_text()).text
+
+
 def test_names_of_users_are_text_and_not_markup() -> None:
     """Whatever a data set calls itself or its fields."""
     names = Names(("<q1>", "y"), ("<q2>",), ("<q3>",), units={"<q3>": "<q4>"})

@@ -10,8 +10,9 @@ from small import OPTIONS
 import lrsa
 from lrsa.files import alone, is_made_now
 from lrsa.studio.curves import loss_chart
-from lrsa.studio.runs import Run, Runs, read_curve
+from lrsa.studio.runs import Run, Runs
 from lrsa.training.config import RunConfig
+from lrsa.training.curve import read_curve
 from lrsa.training.fit import prepare, trainer_of
 
 pytest_plugins = ["studio_runs"]

@@ -1,6 +1,5 @@
 """One HTML file that opens offline: how good a surrogate is, in numbers and pictures."""
 
-import json
 import math
 from pathlib import Path
 from typing import Any
@@ -25,6 +24,7 @@ from lrsa.report.pictures import draw_pictures, png
 from lrsa.report.printing import PAPER, number, paper_error, summary_rows
 from lrsa.surrogate.surrogate import load
 from lrsa.training.config import RunConfig
+from lrsa.training.curve import read_curve
 
 __all__ = ["summary_rows", "write_report"]
 WORST = 8
@@ -135,18 +135,19 @@ def _samplings(run: Path, evaluation: Evaluation) -> dict[str, Any]:
     return {"chart": page.chart(path, "errors over the number of points"), "table": table}
 
 
-def _training(run: Path, evaluation: Evaluation) -> dict[str, Any]:
-    log = run / "metrics.jsonl"
-    rows = [json.loads(line) for line in log.read_text().splitlines()]
+def _training(run: Path, evaluation: Evaluation) -> dict[str, Any] | None:
+    rows = read_curve(run)
+    if not rows:
+        return None
     path = run / "figures" / "training.png"
     draw_training(path, rows, evaluation.nulls)
     last, validated = rows[-1], [row for row in rows if "validation" in row]
-    facts = [("epochs trained", str(last["epoch"])), ("last training loss", number(last["loss"]))]
+    facts = [("epochs trained", f"{last['epoch']:.0f}"), ("last training loss", number(last["loss"]))]
     if validated:
         best = min(validated, key=lambda row: row["validation"])
         facts += [
             ("best validation relative L2", number(best["validation"])),
-            ("best epoch", str(best["epoch"])),
+            ("best epoch", f"{best['epoch']:.0f}"),
         ]
     weights = {"best": "the best epoch by validation", "last": "the last epoch"}
     facts.append(("weights of this report", weights.get(evaluation.epoch, evaluation.epoch)))

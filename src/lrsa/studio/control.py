@@ -32,11 +32,12 @@ from lrsa.studio.downloads import write_points, write_prediction
 from lrsa.studio.drawing import Drawing, View, draw, stretch_of
 from lrsa.studio.exploring import Exploration, Opened
 from lrsa.studio.probes import along, drawn_at, moved_to, picked, probe
-from lrsa.studio.runs import Runs, read_curve
+from lrsa.studio.runs import Runs
 from lrsa.studio.stage import Stage
 from lrsa.studio.summaries import Numbers
 from lrsa.studio.window import Window, dots, marks_at
 from lrsa.studio.words import named, short
+from lrsa.training.curve import read_curve
 
 POLL, SELDOM, PLAY = 1.0, 5.0, 0.15
 """Seconds between two looks at the runs, at those that are not shown now, and between two frames."""

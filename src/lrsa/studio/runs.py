@@ -107,22 +107,6 @@ class Runs:
                     yield from self._paths(inner, depth - 1)
 
 
-def read_curve(run: Path) -> list[dict[str, float]]:
-    """epoch, loss and validation of every epoch so far; a half-written last line does not count."""
-    rows = []
-    try:
-        lines = (run / "metrics.jsonl").read_text().splitlines()
-    except OSError:
-        return []
-    for line in lines:
-        try:
-            row = json.loads(line)
-            rows.append({name: float(row[name]) for name in ("epoch", "loss", "validation") if name in row})
-        except (ValueError, TypeError):
-            continue
-    return [row for row in rows if "epoch" in row and "loss" in row]
-
-
 def _read(name: str, path: Path, training: bool) -> Run:
     config = RunConfig.load(path)
     standing = load_standing(path / STATE) if (path / STATE).exists() else Standing()
