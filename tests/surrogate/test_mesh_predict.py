@@ -408,6 +408,22 @@ def test_inputs_of_query_points_come_from_their_own_columns(solids: Path, tmp_pa
     assert summary.notes == []
 
 
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ("x,y,z\n0,0,0\n0,,0\n", r'q\.csv has no number in column "y" of row 3, but ""'),
+        ("x,y,z,a\n0,0,0,-\n0,0,0,1\n", r'q\.csv has no number in column "a" of row 2, but "-"'),
+    ],
+)
+def test_a_query_point_without_a_number_is_named_by_its_row(
+    solids: Path, tmp_path: Path, text: str, said: str
+) -> None:
+    dressed(box(4)).save(tmp_path / "in.vtu")
+    (tmp_path / "q.csv").write_text(text)
+    with pytest.raises(LrsaError, match=said):
+        predict_path(solids, tmp_path / "in.vtu", tmp_path / "out.csv", at=tmp_path / "q.csv")
+
+
 def test_encoding_in_chunks_is_exact(solids: Path) -> None:
     model = lrsa.load(solids).model.double()
     assert isinstance(model, lrsa.NeuralOperator)

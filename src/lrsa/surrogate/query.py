@@ -27,8 +27,6 @@ class Query:
     path: Path
     header: list[str]
     rows: list[list[str]]
-    columns: Mapping[str, np.ndarray]
-    """Those columns that are numbers."""
 
     @staticmethod
     def read(path: Path) -> "Query":
@@ -44,19 +42,35 @@ class Query:
         if uneven is not None or not rows:
             what = "no points" if uneven is None else f"another number of columns in row {uneven + 2}"
             raise LrsaError(f"{path} has {what}. It takes a header and one point per row")
-        return Query(path, header, rows, _numbers(header, rows))
+        return Query(path, header, rows)
+
+    def column(self, name: str) -> np.ndarray | None:
+        """(Q,) the numbers of a column, where there is one of that name."""
+        if name not in self.header:
+            return None
+        words = [row[self.header.index(name)] for row in self.rows]
+        values = np.empty(len(words))
+        for i, word in enumerate(words):
+            try:
+                values[i] = float(word)
+            except ValueError:
+                raise LrsaError(
+                    f'{self.path} has no number in column "{name}" of row {i + 2}, but "{word}". Give one, or'
+                    " leave the row out"
+                ) from None
+        return values
 
     def coordinates(self, names: tuple[str, ...], dropped: Mapping[int, float]) -> np.ndarray:
         """(Q, p); axes that the surrogate does not see may be missing."""
         columns = []
         for axis, name in enumerate(names):
-            if name in self.columns:
-                columns.append(self.columns[name])
+            if (values := self.column(name)) is not None:
+                columns.append(values)
             elif axis in dropped:
                 columns.append(np.full(len(self.rows), dropped[axis]))
             else:
                 raise LrsaError(
-                    f'{self.path} has no column "{name}" of numbers (it has: {", ".join(self.header)}):'
+                    f'{self.path} has no column "{name}" (it has: {", ".join(self.header)}):'
                     f" query points are {', '.join(names)}"
                 )
         points = np.stack(columns, axis=1).astype(np.float32)
@@ -79,11 +93,11 @@ class Query:
         known = None if case.f_mask is None else case.f_mask[nearest]
         labels = names.inputs if len(names.inputs) == f.shape[1] else ()
         for i, name in enumerate(labels):
-            if name in self.columns:
-                f[:, i] = self.columns[name]
+            if (values := self.column(name)) is not None:
+                f[:, i] = values
                 if known is not None:
                     known[:, i] = True
-        taken = [name for name in labels if name not in self.columns] if labels else ["all inputs"]
+        taken = [name for name in labels if name not in self.header] if labels else ["all inputs"]
         made = PointSet(x, f, f_mask=known, names=names)
         made.check_finite(str(self.path))
         return made, taken
@@ -127,13 +141,3 @@ def _predict_at(surrogate: Surrogate, case: PointSet, query: PointSet) -> np.nda
         u = surrogate.normaliser.targets(u, asked.f)
         frames.append(finite(u[0]).cpu().numpy())
     return np.stack(frames) if batch.times is not None else frames[0]
-
-
-def _numbers(header: list[str], rows: list[list[str]]) -> dict[str, np.ndarray]:
-    columns: dict[str, np.ndarray] = {}
-    for name, words in zip(header, zip(*rows, strict=True), strict=True):
-        try:
-            columns[name] = np.array(words, np.float64)
-        except ValueError:
-            continue
-    return columns
