@@ -3,6 +3,7 @@
 import html
 import inspect
 import json
+import os
 import re
 import shlex
 import shutil
@@ -12,7 +13,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 import scipy.io
-from small import WORDS, copy_run, files, grid_cases, quick, say, write
+from small import WORDS, copy_run, files, grid_cases, quick, refusal, say, write
 
 import lrsa
 from lrsa.cli.parsing import argument_helps
@@ -156,6 +157,21 @@ def test_evaluation_prints_the_error_beside_the_null_baselines(
     for name, value in kept["nulls"].items():
         assert name in said
         assert number(value) in said
+
+
+def test_a_run_that_cannot_be_written_is_evaluated_and_not_reported(
+    trained: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As a colleague's; the user of the tests may be one who can write anything."""
+    run, known = copy_run(trained, Path("run")), os.access
+    monkeypatch.setattr(os, "access", lambda path, mode: path != run and known(path, mode))
+    before = files(run)
+    said = say(capsys, "evaluate", run)
+    assert said.startswith(say(capsys, "evaluate", trained).replace(str(trained), "run"))
+    assert said.endswith("run cannot be written: these numbers are not kept in evaluation.json\n")
+    line = refusal(capsys, "report", run)
+    assert line == "lrsa: run cannot be written, and its report belongs there. Copy the run, and report that"
+    assert files(run) == before
 
 
 def test_evaluation_of_other_weights_data_and_samplings(

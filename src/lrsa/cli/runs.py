@@ -1,9 +1,11 @@
 """`lrsa evaluate`, `inspect` and `report`: what a trained surrogate is worth, and why."""
 
+import os
 from pathlib import Path
 from typing import Literal
 
 from lrsa.cli.checking import at_least
+from lrsa.errors import LrsaError
 
 
 def evaluate(
@@ -30,14 +32,19 @@ def evaluate(
         quantity: Numbers of the whole case, such as peak=max:p or drag=force:p@car; may be repeated
             (default: as trained).
     """
+    from lrsa.console import console
     from lrsa.evaluation.evaluate import evaluate, parse_strides
     from lrsa.report.printing import print_evaluation
 
     outcome = evaluate(run, data, parse_strides(stride), epoch, metrics, quantity)
     # What is not the run's own test error does not take its place.
     others = [Path(data).stem if data else "", "last" if epoch == "last" else "", stride or ""]
-    outcome.save(run / f"{'-'.join(['evaluation', *filter(None, others)])}.json")
+    path = run / f"{'-'.join(['evaluation', *filter(None, others)])}.json"
+    if kept := os.access(run, os.W_OK):
+        outcome.save(path)
     print_evaluation(run, outcome)
+    if not kept:
+        console.print(f"{run} cannot be written: these numbers are not kept in {path.name}")
 
 
 def inspect(run: Path, /, case: int = 0, stride: int | None = None) -> None:
@@ -76,5 +83,9 @@ def report(run: Path, /, stride: str | None = None, quantity: str | None = None,
     from lrsa.report.report import write_report
 
     choose_up(up)
+    if run.is_dir() and not os.access(run, os.W_OK):
+        raise LrsaError(
+            f"{run} cannot be written, and its report belongs there. Copy the run, and report that"
+        )
     evaluation = evaluate(run, stride=parse_strides(stride), quantities=quantity)
     console.print(f"report: {write_report(run, evaluation)}")
