@@ -1,6 +1,7 @@
 """Evaluation: every number computed again by hand, at every sampling, with and without the truth."""
 
 import csv
+import io
 import json
 import math
 from collections.abc import Iterator
@@ -11,6 +12,7 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
+from rich.console import Console
 from torch import Tensor, nn
 
 import lrsa
@@ -299,6 +301,25 @@ def test_a_field_that_was_hardly_learned_is_named_though_all_together_look_well(
     )
     assert learned is not None
     assert "but larger" not in learned.text
+
+
+def test_the_worst_cases_are_legible_on_a_narrow_console(run: Path) -> None:
+    """However many fields there are: names are folded, numbers are whole."""
+    values = {"relative_l2": 0.5, "max_error": 9.901e05}
+    fields = {f"component_{i}_of_a_velocity": {**values, "relative_l2": 0.1 * i} for i in range(6)}
+    fields["unknown"] = {"relative_l2": math.nan, "max_error": math.nan}
+    evaluation = evaluate(run)
+    rows = [replace(row, name=f"wing_{i:060d}", fields=fields) for i, row in enumerate(evaluation.table)]
+    screen = Console(width=80, file=(printed := io.StringIO()), soft_wrap=True)
+    screen.print(tables(RunConfig.load(run), replace(evaluation, table=rows))[-1])
+    cells = [
+        [word.strip() for word in line.split("│")[1:-1]]
+        for line in printed.getvalue().splitlines()
+        if line.startswith("│")
+    ]
+    columns = ["".join(column) for column in zip(*cells, strict=True)]
+    assert {row.name for row in rows} == {columns[0][i : i + 65] for i in range(0, 195, 65)}
+    assert columns[-2:] == ["component_5_of_a_velocity" * 3, "9.901e+05" * 3]
 
 
 @pytest.mark.parametrize("text", ["two", "1,,2", "1.5"])

@@ -3,7 +3,7 @@
 import math
 from pathlib import Path
 
-from rich.table import Table
+from rich.table import Column, Table
 
 from lrsa.console import console
 from lrsa.evaluation.outcome import Evaluation
@@ -122,13 +122,19 @@ def _coverage(evaluation: Evaluation) -> list[Table]:
 
 
 def _worst(evaluation: Evaluation) -> Table:
+    """Of the fields that of the largest relative L2: several would leave no room for names and numbers."""
     rows = evaluation.worst(WORST)
     known = any(not math.isnan(row.novelty) for row in rows)
-    heads = [*(["novelty"] if known else []), *(f"{name}: max error" for name in evaluation.fields)]
-    table = Table("case", "points", "relative L2", *heads)
+    table = Table(Column("case", overflow="fold"))
+    for head in ("points", "relative L2", *(["novelty"] if known else [])):
+        table.add_column(head, no_wrap=True)
+    table.add_column("worst field", overflow="fold")
+    table.add_column("its max error", no_wrap=True)
     table.title = "The worst case" if len(rows) == 1 else f"The {len(rows)} worst cases"
     for row in rows:
-        largest = [f"{row.novelty:.2g}"] if known else []
-        largest += [f"{metrics['max_error']:.4g}" for metrics in row.fields.values()]
-        table.add_row(row.name, str(row.points), number(row.relative_l2), *largest)
+        novelty = [f"{row.novelty:.2g}"] if known else []
+        errors = {name: metrics["relative_l2"] for name, metrics in row.fields.items()}
+        worst = max(errors, key=lambda name: (not math.isnan(errors[name]), errors[name]))
+        largest = f"{row.fields[worst]['max_error']:.4g}"
+        table.add_row(row.name, str(row.points), number(row.relative_l2), *novelty, worst, largest)
     return table
