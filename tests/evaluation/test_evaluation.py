@@ -29,6 +29,7 @@ from lrsa.objectives.protocols import Static
 from lrsa.pointset import Names, PointSet, corresponding
 from lrsa.report.printing import print_evaluation, tables
 from lrsa.training.config import RunConfig
+from lrsa.training.fit import train_run
 
 NAMES = Names(("x", "y"), ("a",), ("p", "T"), ("load",), {"p": "Pa"})
 FILES = [f"plate_{i:02d}.vtu" for i in range(9)]
@@ -339,3 +340,26 @@ def test_strides_as_typed(run: Path) -> None:
 def test_other_targets_are_refused(run: Path, grid_run: Path) -> None:
     with pytest.raises(LrsaError, match="predicts p, T"):
         evaluate(run, RunConfig.load(grid_run).data.path)
+
+
+@pytest.mark.parametrize("changed", ["another split", "other files", "no record of files"])
+def test_a_file_that_was_imported_anew_is_not_mistaken_for_that_of_the_training(
+    tmp_path: Path, changed: str
+) -> None:
+    """A test case could be one that was learned from; cases without a record are taken as they are."""
+    path, cases = tmp_path / "plates.h5", [ragged_case(i) for i in range(5)]
+    stored = {"train": FILES[:4], "test": FILES[4:5]}
+    recorded = {"another split": stored, "other files": stored, "no record of files": None}[changed]
+    schema = Schema("plates", names=NAMES, provenance={"cases": recorded} if recorded else {})
+    write_dataset(path, {"train": cases[:4], "test": cases[4:]}, schema)
+    run = train(path, tmp_path / "run")
+    others = {"train": FILES[1:5], "test": FILES[:1]} if changed == "another split" else {"test": FILES[8:9]}
+    write_dataset(
+        path, {"train": cases[1:], "test": cases[:1]}, replace(schema, provenance={"cases": others})
+    )
+    if recorded is None:
+        assert evaluate(run).cases == 1
+        return
+    for use in (evaluate, lambda run: evaluate(run, str(path)), train_run):
+        with pytest.raises(LrsaError, match=r"plates\.h5 no longer has the cases that this run"):
+            use(run)

@@ -26,7 +26,6 @@ from lrsa.models.mixers.factorised_fourier import FactorisedConvolution
 from lrsa.models.mixers.fourier import SpectralConvolution
 from lrsa.models.template import GlobalMix, LowRankMix
 from lrsa.pointset import PointSet
-from lrsa.problems.catalogue import open_dataset
 from lrsa.surrogate.surrogate import WHOLE, load
 from lrsa.training.config import RunConfig
 
@@ -92,7 +91,7 @@ def inspect_run(
     if needs_of(surrogate.model).time_axis:
         raise LrsaError(f"{run} has time as an axis, and what is inspected are layers on the points of space")
     surrogate.kernels = False  # which do not call the layers that are looked at
-    tests = open_dataset(Path(config.data.path), "test")
+    tests = config.dataset("test")
     if not 0 <= case < len(tests):
         raise LrsaError(f"no test case {case}: {tests.path} has {len(tests)}, counted from 0")
     chosen = Selection(tests, [case], config.data.stride if stride is None else stride)[0]

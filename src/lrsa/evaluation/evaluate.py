@@ -49,7 +49,7 @@ def evaluate(
             f"{run} learned from all cases: its errors are those of the folds, in {run / 'folds.md'}."
             " --data tests it on others"
         )
-    tests = open_dataset(data if data else Path(config.data.path), "test")
+    tests = open_dataset(data, "test") if data else config.dataset("test")
     count = len(tests) if data or config.data.test is None else min(config.data.test, len(tests))
     cases = Selection(tests, range(count))
     _check(run, config, tests)
@@ -88,7 +88,7 @@ def case_names(cases: Dataset, count: int) -> list[str]:
 
 def training_cases(config: RunConfig, stride: Stride) -> Selection:
     """All training cases of a run, validation included."""
-    data = Dataset(Path(config.data.path), "train")
+    data = config.dataset("train")
     return Selection(data, range(min(config.data.samples or len(data), len(data))), stride)
 
 

@@ -12,7 +12,6 @@ from matplotlib.colors import Normalize
 from matplotlib.figure import Figure
 
 from lrsa.console import console
-from lrsa.data.store import Dataset
 from lrsa.errors import LrsaError
 from lrsa.evaluation.evaluate import truth
 from lrsa.experiments.cells import trained
@@ -99,7 +98,7 @@ class Prediction:
     def of(run: Path) -> "Prediction":
         """The last field of the last frame: of places and displacements, the last displacement."""
         config = RunConfig.load(run)
-        case = Dataset(Path(config.data.path), "test")[CASE].strided(config.data.stride)
+        case = config.dataset("test")[CASE].strided(config.data.stride)
         u, predicted = truth(protocol(config.schema.protocol), case), load(run).predict(case)
         last = u[-1] if u.ndim == 3 else u
         body = placed(case, last)

@@ -13,7 +13,7 @@ from torch import Tensor, nn
 
 from lrsa.context import Context, needs_of
 from lrsa.data.batch import evenly_weighted
-from lrsa.data.store import Dataset, Selection
+from lrsa.data.store import Selection
 from lrsa.errors import LrsaError
 from lrsa.models.pod import FittedModel
 from lrsa.surrogate.surrogate import Surrogate
@@ -145,5 +145,5 @@ def _cases(config: RunConfig) -> Selection:
         raise LrsaError(
             f"{path} is not there, and the inputs of the program are those of its cases. Put the data back"
         )
-    data = Dataset(path, "train")
+    data = config.dataset("train")
     return Selection(data, range(min(config.data.samples or len(data), len(data))), config.data.stride)

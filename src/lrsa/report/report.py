@@ -6,7 +6,6 @@ from typing import Any
 
 import numpy as np
 
-from lrsa.data.store import Dataset
 from lrsa.evaluation.evaluate import evaluate
 from lrsa.evaluation.null import DEFINITIONS as NULLS
 from lrsa.evaluation.outcome import Evaluation
@@ -155,7 +154,7 @@ def _training(run: Path, evaluation: Evaluation) -> dict[str, Any] | None:
 
 
 def _data(config: RunConfig) -> dict[str, Any]:
-    data = Dataset(Path(config.data.path), "train")
+    data = config.dataset("train")
     cases = [data[i].strided(config.data.stride) for i in range(min(4, len(data)))]
     named = [(name, p) for case in cases for name, p in sample_pictures(case).items()]
     images = draw_pictures([p for _, p in named])

@@ -221,7 +221,7 @@ class Exploration:
     def _test_cases(self) -> tuple[Selection | None, str]:
         data = self.config.data
         try:
-            tests = Dataset(Path(data.path), "test")
+            tests = self.config.dataset("test")
         except LrsaError as error:
             return None, str(error)
         count = min(len(tests), LARGEST, data.test or len(tests))

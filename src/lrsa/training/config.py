@@ -10,7 +10,7 @@ from typing import Any, Literal, get_args
 
 from lrsa.context import Coordinates
 from lrsa.data.normalise import StatisticsOf
-from lrsa.data.store import Schema
+from lrsa.data.store import Dataset, Schema
 from lrsa.data.symmetry import parse
 from lrsa.errors import LrsaError
 from lrsa.files import alone, atomic
@@ -207,6 +207,18 @@ class RunConfig:
     def save(self, run: Path) -> None:
         with atomic(run / FILE) as temporary:
             temporary.write_text(json.dumps({"format": FORMAT, **asdict(self)}, indent=1))
+
+    def dataset(self, split: str) -> Dataset:
+        """The cases of a split, unless the file has come to hold others."""
+        found = Dataset(Path(self.data.path), split)
+        # Which are the tests is drawn anew by an import: those that were learned from could be among them.
+        known = self.schema.provenance.get("cases")
+        if known is not None and found.schema.provenance.get("cases") != known:
+            raise LrsaError(
+                f"{self.data.path} no longer has the cases that this run was trained on. Import those"
+                " again, or train on the new ones"
+            )
+        return found
 
     @staticmethod
     def load(run: Path) -> "RunConfig":

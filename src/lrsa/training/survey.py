@@ -9,7 +9,7 @@ from safetensors.torch import load_file
 
 from lrsa.data.batch import evenly_weighted
 from lrsa.data.normalise import Normaliser, Statistics
-from lrsa.data.store import Dataset, Selection
+from lrsa.data.store import Selection
 from lrsa.errors import LrsaError
 from lrsa.objectives.protocols import protocol
 from lrsa.surrogate.ranges import Ranges
@@ -63,7 +63,7 @@ def normaliser_of(run: Path, config: RunConfig) -> Normaliser:
 
 def split_cases(config: RunConfig) -> tuple[Selection, Selection]:
     """Training and validation cases; the test cases are never seen."""
-    data = Dataset(Path(config.data.path), "train")
+    data = config.dataset("train")
     count = min(config.data.samples or len(data), len(data))
     order = np.random.default_rng(config.train.seed - config.member).permutation(count)
     share = config.train.validation
