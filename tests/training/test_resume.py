@@ -16,11 +16,13 @@ from small import (
     OPTIONS,
     WORDS,
     assert_bit_equal,
+    copy_run,
     differ,
     files,
     frames,
     grid_cases,
     quick,
+    refusal,
     weights,
     write,
 )
@@ -231,6 +233,14 @@ def test_resuming_a_finished_run_changes_nothing(trained: Path) -> None:
     before = [(trained / name).read_bytes() for name in names]
     train_run(trained)
     assert [(trained / name).read_bytes() for name in names] == before
+
+
+def test_a_finished_run_without_its_weights_is_not_sent_in_a_circle(
+    trained: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    run = copy_run(trained, Path("run"))
+    (run / "model.safetensors").unlink()
+    assert "put them back, or train again" in refusal(capsys, "resume", run)
 
 
 def test_a_run_whose_log_was_lost_goes_on(data: Path) -> None:

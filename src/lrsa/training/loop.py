@@ -20,7 +20,7 @@ from torch import Tensor
 from lrsa.console import Advance
 from lrsa.data.batch import Batch, order, prefetch
 from lrsa.data.symmetry import Symmetry
-from lrsa.errors import Failure
+from lrsa.errors import Failure, LrsaError
 from lrsa.objectives.losses import Total, gradient_error, loss_of, relative_l2
 from lrsa.objectives.protocols import Loss, Protocol
 from lrsa.objectives.words import labels
@@ -102,6 +102,11 @@ class Trainer:
             save_model(self.run / "last.safetensors", self.surrogate)
         if self.ranks.first and not self.progress.best_epoch:  # no validation, or none that was finite
             save_model(self.run / "model.safetensors", self.surrogate)
+        if self.ranks.first and not (self.run / "model.safetensors").exists():
+            raise LrsaError(
+                f"{self.run} is trained to its end, but the weights of its best epoch (model.safetensors) are"
+                " gone: put them back, or train again"
+            )
         return self.progress
 
     def _epoch(self, batches: Generator[Batch], report: Advance) -> None:
