@@ -23,6 +23,7 @@ from small import (
     grid_cases,
     quick,
     refusal,
+    say,
     weights,
     write,
 )
@@ -181,6 +182,14 @@ def test_interruptions_inside_the_process_change_nothing_either(
 def stopped_twice(data: Path, settings: dict[str, Any], monkeypatch: pytest.MonkeyPatch) -> Path:
     """A run that was interrupted after each of its first two epochs, to its end."""
     run = prepare(str(data), "lrsa", out=Path("run"), options=OPTIONS, train=settings)
+    for _ in range(2):
+        stopped_at_checkpoint(run, monkeypatch)
+    train_run(run)
+    return run
+
+
+def stopped_at_checkpoint(run: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Train for one more epoch."""
     real = checkpoint.write_tensors
 
     def once(path: Path, *rest: object) -> None:
@@ -188,13 +197,22 @@ def stopped_twice(data: Path, settings: dict[str, Any], monkeypatch: pytest.Monk
         if path.name == "state.safetensors":
             raise KeyboardInterrupt
 
-    for _ in range(2):
-        with monkeypatch.context() as patch:
-            patch.setattr(checkpoint, "write_tensors", once)
-            with pytest.raises(KeyboardInterrupt):
-                train_run(run)
+    with monkeypatch.context() as patch:
+        patch.setattr(checkpoint, "write_tensors", once)
+        with pytest.raises(KeyboardInterrupt):
+            train_run(run)
+
+
+def test_what_uses_an_unfinished_run_says_so(
+    data: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    run = prepare(str(data), "lrsa", out=Path("run"), options=OPTIONS, train={"epochs": 3})
+    stopped_at_checkpoint(run, monkeypatch)
+    commands = (("evaluate", run), ("predict", run, data, "--out", "out.h5"))
+    said = "run is not trained to its end: these are its best weights so far. Go on with `lrsa resume run`"
+    assert all(said in say(capsys, *words) for words in commands)
     train_run(run)
-    return run
+    assert not any("not trained to its end" in say(capsys, *words) for words in commands)
 
 
 def test_half_precision_resumes_exactly(data: Path, monkeypatch: pytest.MonkeyPatch) -> None:

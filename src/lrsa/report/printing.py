@@ -12,6 +12,7 @@ from lrsa.evaluation.verdict import verdict
 from lrsa.objectives.metrics import DEFINITIONS, LABELS
 from lrsa.pointset import stride_name
 from lrsa.problems.catalogue import CATALOGUE
+from lrsa.surrogate.record import unfinished
 from lrsa.training.config import RunConfig
 
 WORST = 5
@@ -35,6 +36,8 @@ def print_evaluation(run: Path, evaluation: Evaluation) -> None:
         )
         if found.cure:
             console.print(found.cure)
+    for line in unfinished(run):
+        console.print(line)
 
 
 def summary_rows(config: RunConfig, evaluation: Evaluation) -> list[tuple[str, str]]:

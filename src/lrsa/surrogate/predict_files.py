@@ -31,6 +31,7 @@ from lrsa.surrogate.doubts import Doubts
 from lrsa.surrogate.ensemble import mean_of
 from lrsa.surrogate.inputs import Inputs, Loaded
 from lrsa.surrogate.query import Query, predict_at
+from lrsa.surrogate.record import unfinished
 from lrsa.surrogate.shipped import located
 from lrsa.surrogate.surrogate import Surrogate, load
 
@@ -77,7 +78,7 @@ def predict_path(
     """
     run = located(run)
     surrogate = load(run)
-    summary, path = Predicted(), Path(source)
+    summary, path = Predicted(notes=unfinished(run)), Path(source)
     if surrogate.ranges is None:
         summary.notes.append(f"{run} keeps no training ranges: nothing is said about cases outside them")
     if is_dataset(path):

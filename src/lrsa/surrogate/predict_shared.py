@@ -32,6 +32,7 @@ from lrsa.surrogate.ensemble import mean_of
 from lrsa.surrogate.inputs import Inputs, Loaded
 from lrsa.surrogate.predict_files import Predicted
 from lrsa.surrogate.ranges import Ranges
+from lrsa.surrogate.record import unfinished
 from lrsa.surrogate.roles import roles_of
 from lrsa.surrogate.shipped import located
 from lrsa.surrogate.surrogate import Surrogate, load, streams
@@ -58,7 +59,8 @@ def predict_shared(
     reader = Inputs(run, surrogate, [source], inputs, globals_table, times, elsewhere=share.read)
     loaded = reader.load(source)
     progress(1, len(STEPS), STEPS[0])
-    case, doubts, summary = share.part(loaded, surrogate), Doubts.of(run, surrogate), Predicted(1, [out])
+    case, doubts = share.part(loaded, surrogate), Doubts.of(run, surrogate)
+    summary = Predicted(1, [out], unfinished(run))
     if (times_asked := case.times) is not None and len(times_asked) > 1:
         raise LrsaError(f"processes share one time, and {len(times_asked)} are asked for: name it by --time")
     time = None if times_asked is None else float(times_asked[0])

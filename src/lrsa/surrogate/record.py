@@ -68,6 +68,16 @@ def read_config(run: Path) -> dict[str, Any]:
     return values
 
 
+def unfinished(run: Path) -> list[str]:
+    """A line for those who use the weights of a training that has not come to its end."""
+    # Of a surrogate that comes with the package, or was copied without its checkpoint, there is no more.
+    if not (run / "checkpoint").is_dir() or (run / "last.safetensors").exists():
+        return []
+    return [
+        f"{run} is not trained to its end: these are its best weights so far. Go on with `lrsa resume {run}`"
+    ]
+
+
 @contextmanager
 def naming_damage(run: Path) -> Iterator[None]:
     """A configuration that is not one is named as damaged, whatever it trips over."""
