@@ -6,6 +6,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 from made_cells import fill, made, record, work_in
 from small import refusal
@@ -305,7 +306,9 @@ def test_a_training_has_one_time_on_a_page(tmp_path: Path) -> None:
     (costs,) = [section for section in page.sections if section.title == "What the trainings cost"]
     written = {float(row[-2].text) for _, row in costs.grids[0].rows}
     pictures = [plot.figure for section in page.sections for plot in section.plots]
-    drawn = [{x for line in figure.axes[0].lines[:-1] for x in line.get_xdata()} for figure in pictures]
+    drawn = [
+        {x for line in figure.axes[0].lines[:-1] for x in np.asarray(line.get_xdata())} for figure in pictures
+    ]
     assert len(pictures) == 2
     assert written == {10.0}
     assert sorted(drawn[0]) == pytest.approx([10.0])
