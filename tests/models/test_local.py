@@ -6,7 +6,7 @@ from torch import Tensor, nn
 
 from lrsa.context import Context
 from lrsa.errors import LrsaError
-from lrsa.models.block import DilatedFFN, DilatedFilter, FourierFFN, GridFilter, LocalFFN
+from lrsa.models.block import DilatedFFN, DilatedFilter, FourierFFN, GridFilter, LocalFFN, reaches
 from lrsa.models.dilated_operator import LRSADilated
 from lrsa.models.fourier_operator import LRSAFourier
 from lrsa.models.mixers.fourier import SpectralConvolution, SpectralFilter
@@ -26,7 +26,7 @@ def filters(periodic: bool) -> list[nn.Module]:
         LocalFFN(8, 12, periodic=periodic),
         LocalFFN(8, 12, dense=True, periodic=periodic),
         FourierFFN(8, 12, 3, periodic),
-        DilatedFFN(8, 12, (1, 2), periodic),
+        DilatedFFN(8, 12, 2, periodic),
     ]
     return [ffn.double() for ffn in made]
 
@@ -69,22 +69,23 @@ def test_the_filter_reaches_all_of_the_grid() -> None:
 
 def test_each_share_of_the_channels_sees_neighbours_at_its_own_reach() -> None:
     """And has the weights of the filter whose neighbours are all next to each other, in number."""
-    near, dilated = GridFilter(8, dense=False, periodic=True), DilatedFilter(8, (1, 2, 4), periodic=True)
+    near, dilated = GridFilter(8, dense=False, periodic=True), DilatedFilter(8, 3, periodic=True)
     assert sum(p.numel() for p in dilated.parameters()) == sum(p.numel() for p in near.parameters())
-    image = torch.zeros(1, 9, 11, 8)
+    image = torch.zeros(1, 16, 36, 8)
     touched = image.clone()
     touched[0, 0, 0] = 1
     seen = (dilated(touched) != dilated(image))[0]
-    for reach, channels in ((1, range(3)), (2, range(3, 6)), (4, range(6, 8))):
-        rows, columns = ({-reach % size, 0, reach} for size in (9, 11))
-        expected = {(i, j) for i in rows for j in columns}
+    for row, column, channels in ((1, 1, range(3)), (2, 3, range(3, 6)), (4, 9, range(6, 8))):
+        expected = {(i, j) for i in (-row % 16, 0, row) for j in (-column % 36, 0, column)}
         for channel in channels:
             assert {tuple(place) for place in seen[..., channel].nonzero().tolist()} == expected
 
 
-def test_a_torus_smaller_than_the_reach_is_refused() -> None:
-    with pytest.raises(LrsaError, match="on a torus of 8 points no neighbour is 9 points away"):
-        DilatedFFN(8, 8, (1, 9), periodic=True)(torch.rand(1, 72, 8), Context(grid=GRID))
+def test_reaches_grow_by_one_factor_from_the_next_point_to_a_quarter_of_the_axis() -> None:
+    assert reaches(32, 4) == [1, 2, 4, 8]
+    assert reaches(256, 4) == [1, 4, 16, 64]
+    assert reaches(111, 4) == [1, 3, 9, 28]
+    assert reaches(3, 4) == [1, 1, 1, 1]
 
 
 def test_lrsa_on_a_torus_depends_on_place_through_the_coordinates_alone() -> None:

@@ -108,11 +108,11 @@ ABOUT = {
     "weights": "Every point counts with the measure of the domain that it stands for, inside the"
     " compression. Training and test meshes are of one kind here; on meshes refined otherwise than those of"
     " the training the difference is larger (quadrature-weights.md beside this folder).",
-    "local": "Each channel filtered by itself in every block, on grids: by a 3 x 3 convolution; by one whose"
-    " neighbours are 1, 2, 4 or 8 points away, a quarter of the channels each (the model lrsa-dilated); by"
-    " one as large as the grid, in Fourier space, beside the first (lrsa-fourier). With convolutions the"
-    " operator holds for its resolution. FNO stands beside them where the paper has it, and on Obstacle flow,"
-    " Stokes flow past ellipses, which is not of the paper.",
+    "local": "Each channel filtered by itself in every block, on grids: by a 3 x 3 convolution; by some whose"
+    " neighbours are one point to a quarter of the axis away (the model lrsa-dilated); by one as large as the"
+    " grid, in Fourier space, beside the first (lrsa-fourier). With the first the operator holds for its"
+    " resolution. FNO stands beside them where the paper has it, and on Obstacle flow, Stokes flow past"
+    " ellipses, which is not of the paper.",
     "recipes": "AdamW under OneCycle as printed, beside Muon on the hidden matrices; all else is equal.",
 }
 

@@ -1,11 +1,12 @@
 """A block of an operator: a global mixing layer and a point FFN (paper, section 3.1)."""
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from typing import ClassVar, Literal, get_args
 
 import torch
 from torch import Tensor, nn
+from torch.nn.functional import conv2d
 
 from lrsa.context import Context, Needs
 from lrsa.errors import LrsaError
@@ -75,39 +76,49 @@ class GridFilter(nn.Conv2d):
         width: Channels d.
         dense: Mix channels (default: depthwise).
         periodic: Beyond the edge of the grid lies its other side (default: zeros).
-        reach: How many points a neighbour is away.
     """
 
-    def __init__(self, width: int, dense: bool, periodic: bool, reach: int = 1) -> None:
-        padding, groups = 0 if periodic else reach, 1 if dense else width
-        super().__init__(width, width, 3, padding=padding, dilation=reach, groups=groups)
-        self.periodic, self.reach = periodic, reach
+    def __init__(self, width: int, dense: bool, periodic: bool) -> None:
+        super().__init__(width, width, 3, padding=1, groups=1 if dense else width)
+        self.periodic = periodic
 
-    def forward(self, input: Tensor) -> Tensor:
-        image, reach = input, self.reach
+    def forward(self, input: Tensor, reach: tuple[int, int] = (1, 1)) -> Tensor:
+        """`reach`: how many points away the neighbours are that it takes, along each axis."""
+        image, padding = input, reach
         if self.periodic:  # padding of torch's own would leave the channels first in memory, which is slow
-            for axis, size in ((1, image.shape[1]), (2, image.shape[2])):
-                if size < reach:
-                    raise LrsaError(f"on a torus of {size} points no neighbour is {reach} points away")
-                first, last = image.narrow(axis, 0, reach), image.narrow(axis, size - reach, reach)
+            padding = (0, 0)
+            for axis, far in ((1, reach[0]), (2, reach[1])):
+                first, last = image.narrow(axis, 0, far), image.narrow(axis, image.shape[axis] - far, far)
                 image = torch.cat([last, image, first], dim=axis)
-        return super().forward(image.permute(0, 3, 1, 2)).permute(0, 2, 3, 1)
+        image = image.permute(0, 3, 1, 2)
+        found = conv2d(image, self.weight, self.bias, 1, padding, dilation=reach, groups=self.groups)
+        return found.permute(0, 2, 3, 1)
 
 
 class DilatedFilter(nn.Module):
-    """Filters of several reaches, each of its share of the channels: (B, H, W, d) -> (B, H, W, d)."""
+    """Filters of several reaches, each of its share of the channels: (B, H, W, d) -> (B, H, W, d).
 
-    def __init__(self, width: int, reaches: Sequence[int], periodic: bool) -> None:
+    Args:
+        width: Channels d.
+        count: How many reaches, from next to each other to a quarter of the axis by one factor.
+        periodic: Beyond the edge of the grid lies its other side (default: zeros).
+    """
+
+    def __init__(self, width: int, count: int, periodic: bool) -> None:
         super().__init__()
-        shares = torch.arange(width).tensor_split(len(reaches))
-        self.filters = nn.ModuleList(
-            GridFilter(len(share), dense=False, periodic=periodic, reach=reach)
-            for share, reach in zip(shares, reaches, strict=True)
-        )
+        shares = torch.arange(width).tensor_split(count)
+        self.filters = nn.ModuleList(GridFilter(len(share), False, periodic) for share in shares)
 
     def forward(self, image: Tensor) -> Tensor:
+        rows, columns = (reaches(points, len(self.filters)) for points in image.shape[1:3])
         shares = image.tensor_split(len(self.filters), dim=-1)
-        return torch.cat([one(share) for one, share in zip(self.filters, shares, strict=True)], dim=-1)
+        each = zip(self.filters, shares, zip(rows, columns, strict=True), strict=True)
+        return torch.cat([one(share, reach) for one, share, reach in each], dim=-1)
+
+
+def reaches(points: int, count: int) -> list[int]:
+    """(n / 4)^(k / (count - 1)) for k = 0, 1, ...: 1, 2, 4 and 8 of an axis of n = 32 points."""
+    return [max(1, round((points / 4) ** (k / (count - 1)))) for k in range(count)]
 
 
 class LocalFFN(nn.Module):
@@ -147,15 +158,15 @@ class DilatedFFN(LocalFFN):
     Args:
         width: Channels d.
         hidden: Hidden width of the FFN.
-        reaches: How many points a neighbour is away, each for its share of the channels.
+        count: How many reaches, each for its share of the channels.
         periodic: Beyond the edge of the grid lies its other side (default: zeros).
     """
 
     instead: ClassVar[str] = "Train lrsa with local=pointwise"
 
-    def __init__(self, width: int, hidden: int, reaches: Sequence[int], periodic: bool = False) -> None:
+    def __init__(self, width: int, hidden: int, count: int, periodic: bool = False) -> None:
         super().__init__(width, hidden)
-        self.conv = DilatedFilter(width, reaches, periodic)
+        self.conv = DilatedFilter(width, count, periodic)
 
 
 class FourierFFN(LocalFFN):

@@ -4,16 +4,17 @@ from lrsa.models.attention import LowRankSpatialAttention
 from lrsa.models.block import DilatedFFN
 from lrsa.models.operator import Backbone
 
-REACHES = (1, 2, 4, 8)
-"""How many points a neighbour is away, each for a quarter of the channels."""
+REACHES = 4
+"""How many, each for its share of the channels."""
 
 
 class LRSADilated(Backbone):
-    """LRSA with a 3x3 convolution in front of the point FFN whose neighbours are 1, 2, 4 or 8 points away.
+    """LRSA with 3x3 convolutions in front of the point FFN whose neighbours are one point to a quarter of the
+    axis away: on 32 points 1, 2, 4 and 8, each in a quarter of the channels.
 
     F. Yu and V. Koltun, Multi-Scale Context Aggregation by Dilated Convolutions, 2016: there one layer after
-    another reaches farther, here each has all reaches, in channels of their own. It has the weights of the
-    filter whose neighbours are all next to each other, and sees 8 points far in a block where that sees one.
+    another reaches farther, here each has all reaches. It has as many weights as the filter whose neighbours
+    are all next to each other.
 
     Args:
         coord_dim: Coordinates p per point.
