@@ -78,8 +78,8 @@ def test_candidates_that_there_is_no_time_for_are_left_out_and_it_is_said(
 ) -> None:
     monkeypatch.setattr(tuning, "train_run", lambda run: Standing(epoch=1, best=0.1, best_epoch=1))
     found, _ = tune(str(data), 0.5, Path("tuned"), threads=1)
-    assert [c.name for c in found.candidates] == ["automatic", "pod-rbf", "without Fourier filters"]
-    assert "there is time for the first 3 of 11 candidates" in capsys.readouterr().out
+    assert [c.name for c in found.candidates] == ["automatic", "pod-rbf", "dilated filters"]
+    assert "there is time for the first 3 of 12 candidates" in capsys.readouterr().out
 
 
 def test_a_fake_clock_sees_the_minutes_kept(data: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -168,6 +168,7 @@ def candidates_for(data: Dataset) -> list[Candidate]:
     if data.schema.protocol != "autoregressive" and corresponding(data) and not scattered(data):
         made.append(Candidate("pod-rbf", "pod-rbf"))  # early, as it takes no time
     if grid:
+        made.append(Candidate("dilated filters", "lrsa-dilated"))
         made.append(Candidate("without Fourier filters", "lrsa"))
         made.append(Candidate("without local mixing", "lrsa", {"local": "pointwise"}))
     long = elongation(data) > LONG
