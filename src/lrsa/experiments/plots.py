@@ -99,7 +99,7 @@ def names(ax: Axes, points: Mapping[str, tuple[float, float]], some: Container[s
     for label, (x, y) in sorted(places.items(), key=lambda pair: pair[1][1]):
         if some is not None and label not in some:
             continue
-        width = TextPath((0, 0), label, size=NAME_SIZE).get_extents().x1
+        width = TextPath((0, 0), label, size=NAME_SIZE).get_extents().x1 + MARK
         boxes = {shift: _box(x, y, *shift, width) for shift in BESIDE}
         free = [shift for shift, box in boxes.items() if not box.count_overlaps(taken)] or BESIDE[:1]
         inside = (shift for shift in free if _holds(frame, boxes[shift]))
