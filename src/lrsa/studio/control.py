@@ -95,8 +95,9 @@ class Studio:
         curves = {name: rows for name, rows in curves.items() if rows}
         self.state.curves = loss_chart(curves, self._page) if curves else ""
 
-    async def explore(self, path: str) -> None:
-        """Open a run, and the first of its test cases."""
+    async def explore(self, path: str) -> bool:
+        """Open a run, and the first of its test cases; whether there is one to look at."""
+        made: Exploration | None = None
         with self._back.saying(), self._back.busy(f"opening {Path(path).name}"):
             made = await self._back.aside(partial(Exploration, Path(path)))
             self.exploration, self._opened = made, None
@@ -111,6 +112,7 @@ class Studio:
                 opened, numbers = await self._back.aside(partial(_counted, made, partial(made.choose, first)))
                 field = await self._back.aside(made.first_field)
                 self._open(made, opened, numbers, field)
+        return made is not None and self.exploration is made
 
     async def _choose(self, index: int | None) -> None:
         made = self.exploration

@@ -19,6 +19,11 @@ window.studio = (() => {
     say("clicked", [across, up, view().getCamera()]);
   }
 
+  // The page turns to the run by itself: what the server says of the view may cross with what was chosen here.
+  async function explore(path) {
+    if (await window.trame.trigger("explore", [path])) window.trame.state.set("view", "explore");
+  }
+
   // Until there is a scene, vtk.js has nothing to turn and complains about a mouse that moves.
   function drawn() {
     if (window.trame.state.get("bars").length) canvas().style.pointerEvents = "auto";
@@ -144,5 +149,5 @@ window.studio = (() => {
     });
   }
 
-  return { press, click, watch, zoom, turn, upload, png, drawn, times };
+  return { press, click, explore, watch, zoom, turn, upload, png, drawn, times };
 })();
