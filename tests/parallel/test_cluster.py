@@ -108,8 +108,9 @@ def test_a_cluster_imports_the_same_file_and_tells_of_the_same_faults(
     assert (home / "my.h5").read_bytes() == here
     (home / "boxes" / "box_4.vtu").write_text("<VTKFile")
     assert main([*words, "--out", "other.h5", *there]) == 2
-    (line,) = capsys.readouterr().err.splitlines()
+    line, kept = capsys.readouterr().err.splitlines()
     assert "boxes/box_4.vtu is not readable" in line
+    assert "cases are built and kept in" in kept
     assert not (home / "other.h5").exists()
 
 
