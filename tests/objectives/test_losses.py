@@ -67,6 +67,16 @@ def test_units_do_not_matter_in_single_precision(exponent: int) -> None:
         torch.testing.assert_close(slope, scaled_slope)
 
 
+@pytest.mark.parametrize("scale", [1e-44, 1e-41, 1e-38, 1e36, 3e37])
+def test_the_ends_of_single_precision_give_a_number(scale: float) -> None:
+    p, u = (scale * values.float().clamp(-3, 3) for values in fields(2, 30, 1))
+    p.requires_grad_()
+    loss = relative_l2(p, u)
+    assert loss.isfinite().all()
+    (gradient,) = torch.autograd.grad(loss.sum(), p)
+    assert gradient.isfinite().all() or scale < 1e-38, "its size is one over that of the field"
+
+
 def literal_gradient_error(p: np.ndarray, u: np.ndarray) -> float:
     """One case (H, W): ring of the prediction to zero, then differences point by point, zero outside."""
     rows, columns = u.shape

@@ -41,7 +41,8 @@ def _unit(truth: Tensor, total: Total | None) -> Tensor:
     It changes no digit, and the squares of fields of any unit fit into single precision.
     """
     size = truth.flatten(1).abs().sum(1)
-    exponent = torch.frexp(size if total is None else total(size)).exponent
+    size = (size if total is None else total(size)).clamp(max=torch.finfo(size.dtype).max)
+    exponent = torch.frexp(size).exponent.clamp(min=-125)  # 2¹²⁶ is still a number of single precision
     return torch.ldexp(torch.ones_like(size), -exponent)[:, None]
 
 
