@@ -6,7 +6,7 @@ import pytest
 from made_cells import fill, work_in
 
 from lrsa.experiments.page import MISSING
-from lrsa.experiments.recipe import RECIPE, TWO_SEEDS
+from lrsa.experiments.recipe import EQUAL_TIME, RECIPE, TIMED, TWO_SEEDS
 
 
 @pytest.mark.parametrize("study", [{}, {"recipe": "paper"}, {"scale": "paper"}], ids=str)
@@ -61,3 +61,21 @@ def test_what_one_seed_does_not_tell_from_the_best_gets_another(tmp_path: Path) 
     (shown,) = (section for section in RECIPE.page(work).sections if section.title.startswith("Two seeds"))
     assert {label for label, _ in shown.grids[0].rows} == {"rank 64", "2 heads"}
     assert {value.text for value in dict(shown.grids[0].rows)["2 heads"]} == {"0.0219 (1 of 2)"}
+
+
+def test_sizes_and_batches_are_compared_at_equal_time_too(tmp_path: Path) -> None:
+    """By the measured step: of twice the time half as many, here of 100; known once that is measured."""
+    work = work_in(tmp_path)
+    assert {task.row for task in EQUAL_TIME.tasks(work)} <= {"ours", "depth 4, width 64", "depth 8, width 48"}
+    fill(RECIPE, work, lambda task: 0.03)
+    again = [task for task in EQUAL_TIME.tasks(work) if "steps" in task.job.train]
+    assert {task.row for task in again} == TIMED
+    for task in again:
+        train = task.job.configuration()["train"]
+        assert train["epochs"] <= work.study.epochs(task.problem, 2)
+        assert train["epochs"] * train["steps"] == pytest.approx(50, abs=train["epochs"] / 2)
+    fill(EQUAL_TIME, work, lambda task: 0.02 if "steps" in task.job.train else None)
+    (shown,) = (section for section in RECIPE.page(work).sections if section.title == "At equal time")
+    places = dict(shown.grids[0].rows)
+    assert {value.text for value in places["ours"]} == {"0.0300"}
+    assert {value.text for value in places["batches of 2"]} == {"0.0200"}

@@ -154,7 +154,7 @@ class Cell:
     nulls: Mapping[str, float] | None = None
     steps: int | None = None
     step: Mapping[str, float] | None = None
-    """Seconds of a training step of the model and of LRSA on the same cases, the two taking turns."""
+    """Seconds of a training step of the model, and of LRSA as the scale has it, the two taking turns."""
     waiting: float | None = None
     """Share of the training steps that was spent waiting for data."""
     reason: str = ""
@@ -319,9 +319,10 @@ def _without(about: tuple[Any, ...], error: LrsaError) -> Cell:
 
 
 def _step_times(job: Job, run: Path, config: RunConfig) -> dict[str, float]:
-    """Of the model and of LRSA at the same scale, in turns."""
+    """Of the model and of LRSA at the same scale, in the scale's batches, in turns."""
     theirs = _trainer(run, config, normaliser_of(run, config))
-    if job.model == "lrsa" and not job.options:
+    train = {name: value for name, value in job.train.items() if name != "batch_size"}
+    if job.model == "lrsa" and not job.options and train == job.train:
         times = [_seconds(theirs, k) for k in range(1 + ROUNDS)]
         return {"model": min(times[1:]), "lrsa": min(times[1:])}
     base, survey, _ = configured(
@@ -331,7 +332,7 @@ def _step_times(job: Job, run: Path, config: RunConfig) -> dict[str, float]:
         job.scale,
         job.recipe,
         {},
-        {**BY_TORCH, **job.train},
+        {**BY_TORCH, **train},
         matched=False,
         samples=job.samples,
     )

@@ -1,10 +1,11 @@
 """The study behind our recipe: one change at a time, judged by held-out training cases."""
 
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
-from lrsa.experiments.cells import Cell, Job
+from lrsa.experiments.cells import Cell, Job, recorded
 from lrsa.experiments.experiment import Task
 from lrsa.experiments.page import Grid, Section, Value
 from lrsa.experiments.study import Study, Work
@@ -41,6 +42,7 @@ JUDGES = {name: STANDARD[name] for name in ("elasticity", "darcy", "navier-stoke
     "obstacle-flow": "Obstacle flow"
 }
 """One of each kind: points, a coefficient, frames, and shapes to a vector field, not of the paper."""
+OURS = Row("ours", recipe="ours")
 IN_TIME = "navier-stokes"
 FRAMES: Mapping[str, Mapping[str, Any]] = {
     "no noise on the frames": {"noise": 0.0},
@@ -48,6 +50,10 @@ FRAMES: Mapping[str, Mapping[str, Any]] = {
     "noise 0.15": {"noise": 0.15},
     "the next frame, not its change": {"change": False},
 }
+FLARE = "FLARE's mixer in our backbone"
+TIMED = frozenset({"batches of 2", "batches of 8", "2 heads", "8 heads", "rank 16", "rank 64", FLARE})
+TIMED |= {label for label in OPTIONS if label.startswith("depth")}
+"""The rows whose cases take more or less time than those of the recipe."""
 SHARE = 2
 """Of the scale's epochs one in so many: a hundred trainings are the longest study there is."""
 HELD_OUT = 0.1
@@ -61,10 +67,10 @@ class OneByOne(Table):
     """Each change by one seed, then those near the best of a problem by another."""
 
     def tasks(self, work: Work) -> list[Task]:
-        return [*super().tasks(work), *TWO_SEEDS.tasks(work)]
+        return [task for part in (super(), TWO_SEEDS, EQUAL_TIME) for task in part.tasks(work)]
 
     def numbers(self, work: Work) -> list[dict[str, Any]]:
-        return [*super().numbers(work), *TWO_SEEDS.numbers(work)]
+        return [row for part in (super(), TWO_SEEDS, EQUAL_TIME) for row in part.numbers(work)]
 
     def close(self, work: Work, column: Column) -> set[str]:
         """The rows near the best of a problem, once all of them are tried; the best is one of them."""
@@ -83,13 +89,36 @@ class TwoSeeds(Table):
         return super().jobs(work, row, column) if row.label in RECIPE.close(work, column) else []
 
 
+@dataclass(frozen=True)
+class EqualTime(Table):
+    """The sizes and batches, each for as many steps as take the time of the recipe's training."""
+
+    def jobs(self, work: Work, row: Row, column: Column) -> list[Job]:
+        (own,) = super().jobs(work, OURS, column)
+        made = []
+        for job in super().jobs(work, row, column):
+            cell = recorded(job, work.cells)
+            if job.key == own.key:
+                made.append(job)
+            elif (base := recorded(own, work.cells)) and base.steps and cell and cell.ratio and cell.steps:
+                made.append(replace(job, train={**job.train, **_within(base.steps / cell.ratio, cell)}))
+        return made
+
+
+def _within(steps: float, cell: Cell) -> dict[str, int]:
+    """So many steps in all, in epochs of equal length, none of which sees a case twice."""
+    whole = (cell.steps or 0) / cell.configuration["train"]["epochs"]
+    epochs = math.ceil(steps / whole)
+    return {"epochs": epochs, "steps": round(steps / epochs)}
+
+
 def rows(work: Work) -> list[Row]:
     """All of them by our recipe, whatever that of the other tables."""
     made = [
-        Row("ours"),
+        OURS,
         *(Row(label, train=train) for label, train in TRAIN.items()),
         *(Row(label, options=options) for label, options in OPTIONS.items()),
-        Row("FLARE's mixer in our backbone", "backbone-flare"),
+        Row(FLARE, "backbone-flare"),
     ]
     if work.study.job("lrsa", IN_TIME).configuration()["train"]["windows"]:
         on = frozenset({IN_TIME})
@@ -111,18 +140,21 @@ def _more(table: Table, work: Work) -> Sequence[Section]:
     lead = f"Mean and deviation of all that are up to {CLOSE - 1:.0%} above the best of their problem."
     grid = replace(TWO_SEEDS, rows=lambda work: [replace(row, seeds=2) for row in shown]).grid(work)
     seeds = [Section("Two seeds, where one does not decide", [lead], [grid])] if shown else []
-    return [*seeds, _steps(table, work)]
+    timed = (
+        "A change that takes longer may be worth less than more steps: here all have the time of the recipe."
+    )
+    equal = Section("At equal time", [timed], [EQUAL_TIME.grid(work)])
+    return [*seeds, equal, _steps(table, work)]
 
 
 def _steps(table: Table, work: Work) -> Section:
-    """Beside the errors: a change that takes longer may be worth less than more epochs."""
     columns = table.columns(work.study)
-    changed = [row for row in table.rows(work) if row.options or row.model != "lrsa"]
+    changed = [row for row in table.rows(work) if row.options or row.label in TIMED]
     grid = Grid(
         ["", *(column.label for column in columns)],
         [(row.label, [_ratio(table.cells(work, row, column)) for column in columns]) for row in changed],
     )
-    return Section("Time of a step", ["On the same cases, that of the recipe = 1."], [grid])
+    return Section("Time of a step", ["That of the recipe = 1."], [grid])
 
 
 def _ratio(cells: Sequence[Cell]) -> Value:
@@ -135,6 +167,14 @@ TWO_SEEDS = TwoSeeds(
     "Two seeds, where one does not decide",
     "",
     rows=lambda work: [replace(row, seeds=2) for row in rows(work)],
+    columns=columns,
+    held_out=HELD_OUT,
+)
+EQUAL_TIME = EqualTime(
+    "equal-time",
+    "At equal time",
+    "",
+    rows=lambda work: [row for row in rows(work) if row == OURS or row.label in TIMED],
     columns=columns,
     held_out=HELD_OUT,
 )
