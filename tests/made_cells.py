@@ -6,8 +6,9 @@ from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Any
 
-from lrsa.experiments.cells import Cell, Job, at_stride, recorded
+from lrsa.experiments.cells import Cell, at_stride, recorded
 from lrsa.experiments.experiment import Experiment, Task
+from lrsa.experiments.job import Job
 from lrsa.experiments.study import Study, Work
 
 

@@ -26,7 +26,7 @@ def _solved(name: str) -> list[PointSet]:
 @pytest.fixture
 def tiny(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Every benchmark with its own solver, on few points: three training cases and a test case."""
-    monkeypatch.setattr("lrsa.experiments.cells.ROUNDS", 1)
+    monkeypatch.setattr("lrsa.experiments.step_times.ROUNDS", 1)
     for name, parameters in SMALL.items():
         stride = 10 if name == "airfoil" else 1
         scale = Scale(

@@ -6,8 +6,8 @@ from pathlib import Path
 import pytest
 from made_cells import made, record, work_in
 
-from lrsa.experiments.cells import Job
 from lrsa.experiments.estimate import UNKNOWN, estimate
+from lrsa.experiments.job import Job
 
 OURS = Job("plasticity", "lrsa", "demo")
 THEIRS = Job("plasticity", "f-fno", "demo")

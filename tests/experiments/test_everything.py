@@ -229,7 +229,7 @@ def test_efficiency_is_measured_once_as_ratios(tmp_path: Path, monkeypatch: pyte
 @pytest.fixture
 def official(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """The scale of the paper with few cases, a small model and one epoch; the files as published."""
-    monkeypatch.setattr("lrsa.experiments.cells.ROUNDS", 1)
+    monkeypatch.setattr("lrsa.experiments.step_times.ROUNDS", 1)
     monkeypatch.setattr("lrsa.problems.shapenet_car.official.POINTS", CAR_POINTS)
     for name, write in WRITERS.items():
         folder = home / "published" / name

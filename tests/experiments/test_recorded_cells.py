@@ -105,7 +105,7 @@ def test_fewer_training_cases_are_another_cell_and_another_training(home: Path) 
 def test_a_step_is_timed_beside_that_of_the_scale(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Also where the batches are others: else nothing would say how much longer they take."""
     work, batch = work_in(home), Study("demo").job("lrsa", "darcy").configuration()["train"]["batch_size"]
-    monkeypatch.setattr("lrsa.experiments.cells._seconds", lambda trainer, k: trainer.config.batch_size)
+    monkeypatch.setattr("lrsa.experiments.step_times._seconds", lambda trainer, k: trainer.config.batch_size)
     cell = finish(
         replace(Study("demo").job("lrsa", "darcy"), train={"batch_size": 1}), work.cells, work.runs, 1
     )

@@ -12,7 +12,7 @@ from small import WORDS, assert_bit_equal, differ, quick, ragged_cases, weights,
 import lrsa
 from lrsa.cli.program import main
 from lrsa.evaluation.evaluate import evaluate
-from lrsa.experiments.cells import Job
+from lrsa.experiments.job import Job
 from lrsa.training.config import RunConfig
 from lrsa.training.loop import Trainer
 

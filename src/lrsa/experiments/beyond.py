@@ -7,8 +7,9 @@ from itertools import pairwise
 
 from matplotlib.figure import Figure
 
-from lrsa.experiments.cells import Job, recorded
+from lrsa.experiments.cells import recorded
 from lrsa.experiments.experiment import Experiment, Task
+from lrsa.experiments.job import Job
 from lrsa.experiments.page import Page, Plot, Section
 from lrsa.experiments.plots import marks, panels
 from lrsa.experiments.study import Study, Work

@@ -5,135 +5,25 @@ the data, cases, every option of the model and of the training, recipe. What is 
 again, for whatever table, and no other training takes its place.
 """
 
-import hashlib
 import json
-import time
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import asdict, dataclass, field, replace
+from dataclasses import asdict, dataclass, replace
 from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
-import torch
-
 from lrsa.console import console
-from lrsa.data.normalise import Normaliser
 from lrsa.errors import Failure, LrsaError
 from lrsa.evaluation.evaluate import evaluate
 from lrsa.evaluation.outcome import Evaluation
+from lrsa.experiments.job import BY_TORCH, Job
+from lrsa.experiments.step_times import step_times
 from lrsa.files import Busy, alone, atomic
 from lrsa.models.matching import parameter_count
-from lrsa.models.registry import get as get_model
-from lrsa.models.registry import model_options
 from lrsa.pointset import Stride, stride_name
-from lrsa.problems.catalogue import get
-from lrsa.problems.problem import Source
 from lrsa.training.checkpoint import STATE, load_standing
-from lrsa.training.choose import for_problem, settled
-from lrsa.training.config import RunConfig, TrainConfig, versions
-from lrsa.training.configure import configured
+from lrsa.training.config import RunConfig, versions
 from lrsa.training.fit import prepare, train_run, trainer_of
-from lrsa.training.loop import Trainer
-from lrsa.training.recipes import Recipe
-from lrsa.training.survey import normaliser_of
-
-ROUNDS = 5
-"""In which LRSA and another model take turns; the fastest step of each counts."""
-BY_TORCH = {"kernels": False}
-"""Tables rank models, and only LRSA has kernels."""
-DEFAULTS = {**asdict(TrainConfig()), **BY_TORCH}
-
-
-_ASKED: dict[str, tuple[Any, tuple[dict[str, Any], str]]] = {}
-"""Job -> the problem and the model that were known then, its configuration and key."""
-
-
-@dataclass(frozen=True)
-class Job:
-    """One training of a study, as it would be typed."""
-
-    problem: str
-    model: str
-    scale: str
-    source: Source = "generated"
-    recipe: Recipe = "ours"
-    matched: bool = False
-    options: Mapping[str, Any] = field(default_factory=dict)
-    train: Mapping[str, Any] = field(default_factory=dict)
-    samples: int | None = None
-    """Training cases; None: those of the scale."""
-
-    def configuration(self) -> dict[str, Any]:
-        """All that decides the outcome."""
-        return dict(self._settled[0])
-
-    @property
-    def key(self) -> str:
-        """The name of its record: of what differs from the defaults, so that a new option changes none."""
-        return self._settled[1]
-
-    @property
-    def _settled(self) -> tuple[dict[str, Any], str]:
-        """Configuration and key: a page asks for them thousands of times."""
-        asked = json.dumps([getattr(self, name) for name in self.__dataclass_fields__], sort_keys=True)
-        about = (get(self.problem), get_model(self.model))
-        if asked not in _ASKED or _ASKED[asked][0] != about:
-            made = self._configuration()
-            _ASKED[asked] = about, (made, self._key(dict(made)))
-        return _ASKED[asked][1]
-
-    def _configuration(self) -> dict[str, Any]:
-        problem = get(self.problem)
-        scale = problem.scale(self.scale)
-        choice = for_problem(problem, scale, self.model)
-        options, train = settled(choice, self.recipe, self.options, {**BY_TORCH, **self.train})
-        origin = problem.schema(scale.fidelity, 0).origin().provenance if self.source == "generated" else {}
-        made = {
-            "problem": self.problem,
-            "source": self.source,
-            "data": origin,
-            "cases": [self.samples or scale.samples, scale.test, scale.stride[self.source]],
-            "model": self.model,
-            "options": {**self._default_options(), **options},
-            "train": asdict(train),
-            "recipe": self.recipe,
-            "matched": self.matched,
-        }
-        return json.loads(json.dumps(made))
-
-    def _key(self, made: dict[str, Any]) -> str:
-        for name, default in (("options", self._default_options()), ("train", DEFAULTS)):
-            made[name] = {k: v for k, v in made[name].items() if k not in default or v != default[k]}
-        content = json.dumps(made, sort_keys=True)
-        return f"{self.problem}-{self.model}-{hashlib.sha256(content.encode()).hexdigest()[:12]}"
-
-    def decides(self, configuration: Mapping[str, Any]) -> bool:
-        """Whether this is what was trained; an option that was not there yet is as it is by default."""
-        made = self.configuration()
-        for name in ("options", "train"):
-            made[name] = {k: v for k, v in made[name].items() if k in configuration[name]}
-        return made == configuration
-
-    def _default_options(self) -> dict[str, Any]:
-        options = model_options(self.model).items()
-        return {name: option.default for name, option in options if option.default is not option.empty}
-
-    def typed(self) -> str:
-        """The command that trains it."""
-        words = [f"lrsa train {self.problem} --model {self.model} --scale {self.scale}"]
-        words += [f"--source {self.source}"] if self.source == "official" else []
-        words += [f"--recipe {self.recipe}", *(["--matched"] if self.matched else [])]
-        words += [f"--samples {self.samples}"] if self.samples else []
-        for prefix, given in (("model", self.options), ("train", {**BY_TORCH, **self.train})):
-            words += [_option(prefix, name.replace("_", "-"), value) for name, value in given.items()]
-        return " ".join(words)
-
-
-def _option(prefix: str, name: str, value: Any) -> str:
-    """As it is typed: what is true or false is a word by itself."""
-    if isinstance(value, bool):
-        return f"--{prefix}.{'' if value else 'no-'}{name}"
-    return f"--{prefix}.{name} {value}"
 
 
 @dataclass(frozen=True)
@@ -307,7 +197,7 @@ def _trained(job: Job, run: Path, threads: int, strides: Sequence[Stride], devic
         validation=standing.best if standing.best_epoch else None,
         nulls=outcome.nulls,
         steps=config.train.epochs * trainer_of(run, config).steps,
-        step=_step_times(job, run, config),
+        step=step_times(job, run, device),
         waiting=standing.waiting_share,
         metrics=metrics,
     )
@@ -316,44 +206,3 @@ def _trained(job: Job, run: Path, threads: int, strides: Sequence[Stride], devic
 def _without(about: tuple[Any, ...], error: LrsaError) -> Cell:
     console.print(f"{about[0]} on {about[1]}: {error}")
     return Cell(*about, reason=" ".join(str(error).split()))
-
-
-def _step_times(job: Job, run: Path, config: RunConfig) -> dict[str, float]:
-    """Of the model and of LRSA at the same scale, in the scale's batches, in turns."""
-    theirs = _trainer(run, config, normaliser_of(run, config))
-    train = {name: value for name, value in job.train.items() if name != "batch_size"}
-    if job.model == "lrsa" and not job.options and train == job.train:
-        times = [_seconds(theirs, k) for k in range(1 + ROUNDS)]
-        return {"model": min(times[1:]), "lrsa": min(times[1:])}
-    base, survey, _ = configured(
-        job.problem,
-        "lrsa",
-        job.source,
-        job.scale,
-        job.recipe,
-        {},
-        {**BY_TORCH, **train},
-        matched=False,
-        samples=job.samples,
-    )
-    ours = _trainer(run, replace(base, device=config.device), survey.normaliser)
-    pairs = [(_seconds(theirs, k), _seconds(ours, k)) for k in range(1 + ROUNDS)][1:]
-    return {"model": min(t[0] for t in pairs), "lrsa": min(t[1] for t in pairs)}
-
-
-def _trainer(run: Path, config: RunConfig, normaliser: Normaliser) -> Trainer:
-    """Before its first step, with steps for all rounds."""
-    long = replace(config.train, epochs=max(config.train.epochs, 1 + ROUNDS))
-    return trainer_of(run, replace(config, train=long), normaliser)
-
-
-def _seconds(trainer: Trainer, k: int) -> float:
-    """One training step on the cases of the k-th."""
-    batches = trainer.batches(0)
-    batch = trainer.batch(batches[k % len(batches)]).to(trainer.device)
-    # One thread is timed by the processor: on a busy machine it waits for others.
-    alone = torch.device(trainer.device).type == "cpu" and torch.get_num_threads() == 1
-    clock = time.process_time if alone else time.perf_counter
-    started = clock()
-    trainer.step(batch)
-    return clock() - started

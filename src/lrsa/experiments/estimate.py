@@ -9,7 +9,8 @@ from typing import Any
 
 from lrsa.console import console
 from lrsa.errors import LrsaError
-from lrsa.experiments.cells import Cell, Job
+from lrsa.experiments.cells import Cell
+from lrsa.experiments.job import Job
 from lrsa.training.budget import TIMED, WARM, Pace
 from lrsa.training.configure import configured
 from lrsa.training.fit import trainer_of

@@ -5,7 +5,8 @@ from dataclasses import dataclass
 
 import matplotlib
 
-from lrsa.experiments.cells import Cell, Job, recorded
+from lrsa.experiments.cells import Cell, recorded
+from lrsa.experiments.job import Job
 from lrsa.experiments.page import Page
 from lrsa.experiments.study import Work
 from lrsa.pointset import Stride

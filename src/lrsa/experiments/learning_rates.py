@@ -4,8 +4,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
-from lrsa.experiments.cells import Job
 from lrsa.experiments.experiment import Task
+from lrsa.experiments.job import Job
 from lrsa.experiments.page import Section
 from lrsa.experiments.printed import STANDARD as PRINTED
 from lrsa.experiments.study import Study, Work

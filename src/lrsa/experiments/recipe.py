@@ -5,8 +5,9 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
-from lrsa.experiments.cells import Cell, Job, recorded
+from lrsa.experiments.cells import Cell, recorded
 from lrsa.experiments.experiment import Task
+from lrsa.experiments.job import Job
 from lrsa.experiments.page import Grid, Section, Value
 from lrsa.experiments.study import Study, Work
 from lrsa.experiments.table import Column, Row, Table

@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 from pathlib import Path
 
-from lrsa.experiments.cells import Job
+from lrsa.experiments.job import Job
 from lrsa.problems.problem import Source
 from lrsa.training.recipes import Recipe, default_recipe
 

@@ -11,9 +11,10 @@ from typing import Any
 from matplotlib.figure import Figure
 
 from lrsa.evaluation.null import DEFINITIONS
-from lrsa.experiments.cells import Cell, Job, at_stride, null_errors, recorded
+from lrsa.experiments.cells import Cell, at_stride, null_errors, recorded
 from lrsa.experiments.details import details, paces
 from lrsa.experiments.experiment import Experiment, Task
+from lrsa.experiments.job import Job
 from lrsa.experiments.page import MISSING, Grid, Page, Plot, Section, Value, around, number
 from lrsa.experiments.printed import REMARKS, Printed
 from lrsa.experiments.study import Study, Work
