@@ -22,7 +22,7 @@ from lrsa.experiments.details import paces, seconds_of
 from lrsa.experiments.page import write_page
 from lrsa.experiments.recipe import RECIPE
 from lrsa.experiments.running import check, chosen, pending
-from lrsa.experiments.study import Study
+from lrsa.experiments.study import Study, Work
 from lrsa.experiments.table_standard import DEEP, GRIDS, POINTWISE, STANDARD, TABLE_STANDARD, others
 from lrsa.files import alone
 from lrsa.models.registry import get, networks
@@ -95,6 +95,21 @@ def test_what_is_recorded_is_not_trained_again(home: Path, monkeypatch: pytest.M
     page = (home / "out" / "table-standard-demo.md").read_text()
     assert "| not run (paper 0.0065) |" in page
     assert "| FNO |  |  |  |  | not run (paper 0.1556) | not run (paper 0.0180) |" in page
+
+
+@pytest.mark.usefixtures("tiny")
+def test_steps_are_timed_again_without_training(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Of what the page shows, those rows too that need not be there; errors stay."""
+    job, other, rest = (Study("demo").job(name, "darcy") for name in ("lrsa", "deeponet", "galerkin"))
+    work = Work(Study("demo"), home / CELLS, home / "runs", home / "out")
+    for each in (job, other, rest):
+        record(work, each, made(each, 0.1))
+    monkeypatch.setattr("lrsa.experiments.cells.train_run", refuse)
+    monkeypatch.setattr("lrsa.experiments.step_times._seconds", lambda trainer, k: 3.0)
+    assert main([*WORDS, "--recorded", "--retime", "--only", "LRSA:darcy,deeponet:"]) == 0
+    steps = {cell["model"]: (cell["step"]["model"], cell["value"]) for cell in cells_of(home)}
+    assert steps == {"lrsa": (3.0, 0.1), "deeponet": (3.0, 0.1), "galerkin": (0.2, 0.1)}
+    assert not (home / "runs").exists()
 
 
 def refuse(run: Path) -> None:

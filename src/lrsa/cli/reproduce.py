@@ -37,6 +37,7 @@ def reproduce(
     matched: bool = False,
     only: str = "",
     recorded: bool = False,
+    retime: bool = False,
     runs: Path = Path("runs/reproduce"),
     cells: Path | None = None,
     threads: int = 1,
@@ -63,6 +64,8 @@ def reproduce(
         only: ROW:BENCHMARK, such as LRSA:darcy; either may be left out, several are separated by commas. Of
             table-standard a row may be any network of `lrsa models`.
         recorded: Train and measure nothing: write the page of what is recorded.
+        retime: First time the steps of what is recorded again, on this machine: tables at equal time may
+            then ask for other trainings.
         runs: The folder for the trainings.
         cells: The folder for their records (default: results/cells; with another --out, the folder cells
             in it).
@@ -83,7 +86,7 @@ def reproduce(
     records = cells or (PAGES.parent if out == PAGES else out) / "cells"
     work = Work(Study(scale, source, recipe, matched), records, runs, out, threads, device, cluster)
     chosen = [EXPERIMENTS[name] for name in (ALL if what == "all" else [what])]
-    pages = run(chosen, work, only, train=not recorded)
+    pages = run(chosen, work, only, train=not recorded, retime=retime)
     made = write_all(work, pages) if what == "all" else out / f"{pages[-1].stem}.html"
     for experiment in chosen:
         for line in experiment.summary(work):

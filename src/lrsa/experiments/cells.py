@@ -142,6 +142,14 @@ def finish(
         return None
 
 
+def time_again(job: Job, folder: Path, runs: Path, device: str = "cpu") -> Cell | None:
+    """The cell of this job with its steps timed now; None where none is recorded, or without steps."""
+    cell = recorded(job, folder)
+    if cell is None or cell.step is None:
+        return None
+    return _record(replace(cell, step=step_times(job, runs / job.key, device)), job, folder)
+
+
 def trained(job: Job, run: Path, threads: int, device: str = "cpu") -> Path:
     """The run of a job: as it is, gone on with, or made."""
     if not (run / "config.json").exists():

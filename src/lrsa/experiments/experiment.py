@@ -40,6 +40,10 @@ class Experiment(ABC):
         """The trainings it needs, those that are recorded too; asked for again when they are done."""
         return []
 
+    def shown(self, work: Work) -> list[Task]:
+        """The trainings of its page: those it needs, and what is shown where it is recorded."""
+        return self.tasks(work)
+
     def measure(self, work: Work) -> None:  # noqa: B027 (most measure nothing)
         """Measure what it needs besides."""
 

@@ -9,14 +9,15 @@ from pathlib import Path
 
 import torch
 
-from lrsa.console import console
+from lrsa.console import bar, console
 from lrsa.errors import LrsaError, nearest
-from lrsa.experiments.cells import Cell, complete, finish
+from lrsa.experiments.cells import Cell, complete, finish, time_again
 from lrsa.experiments.estimate import estimate
 from lrsa.experiments.experiment import Experiment, Task, cell_of, page_of
 from lrsa.experiments.page import Page, write_page
 from lrsa.experiments.study import Study, Work
 from lrsa.files import Busy, data_home
+from lrsa.machine import keep_memory
 from lrsa.parallel.pool import Died, check_cluster, cluster_results
 from lrsa.problems.catalogue import get
 from lrsa.problems.problem import Problem
@@ -24,7 +25,9 @@ from lrsa.training.budget import duration
 from lrsa.training.configure import data_for_scale
 
 
-def run(experiments: Sequence[Experiment], work: Work, only: str = "", train: bool = True) -> list[Page]:
+def run(
+    experiments: Sequence[Experiment], work: Work, only: str = "", train: bool = True, retime: bool = False
+) -> list[Page]:
     """Train what is not recorded yet, measure, and write the pages.
 
     Stopped, it goes on where it was; several processes of the same command share the trainings.
@@ -34,9 +37,12 @@ def run(experiments: Sequence[Experiment], work: Work, only: str = "", train: bo
         work: The study and its folders.
         only: ROW:PROBLEM, either of them empty for all, several separated by commas.
         train: Whether anything is trained or measured at all.
+        retime: Time the steps of what is recorded again before that.
     """
     torch.set_num_threads(work.threads)
     check(experiments, work, only)
+    if retime:
+        _retime(experiments, work, only)
     if train and work.cluster is not None:
         check_cluster(work.cluster)
     if train:
@@ -117,6 +123,23 @@ def _refusal(experiments: Sequence[Experiment], work: Work, row: str, problem: s
             there = f" There are: {', '.join(known)}"
             return f'{name} has no "{given}".{nearest(given, known)}{there}'
     return f"the paper leaves {row} on {problem} empty, and so does {name}"
+
+
+def _retime(experiments: Sequence[Experiment], work: Work, only: str) -> None:
+    """Of all trainings that the pages show, each once."""
+    keep_memory()  # as in a training
+    pairs = _pairs(only) if only else [("", "")]
+    shown = {task.job.key: task for experiment in experiments for task in experiment.shown(work)}
+    asked = [
+        task
+        for task in shown.values()
+        if any(row in ("", task.row) and problem in ("", task.problem) for row, problem in pairs)
+        and cell_of(work, task) is not None
+    ]
+    with bar("Timing steps") as advance:
+        for number, task in enumerate(asked, 1):
+            time_again(task.job, work.cells, work.runs, work.device)
+            advance(number, len(asked), f"{task.row} on {task.problem}")
 
 
 def _with_data(tasks: Sequence[Task], work: Work) -> list[Task]:

@@ -126,6 +126,13 @@ class Table(Experiment):
                 found += self._tasks(work, row, [c for c in columns if c.problem == problem])
         return found
 
+    def shown(self, work: Work) -> list[Task]:
+        places = [(row, column) for row in self.beside(work) for column in self.columns(work.study)]
+        return [
+            *self.tasks(work),
+            *(task for row, column in places for task in self._tasks(work, row, [column])),
+        ]
+
     def extra(self, work: Work, row: str, problem: str) -> Task | None:
         return self.other(work, row, problem)
 
