@@ -61,6 +61,8 @@ def test_what_one_seed_does_not_tell_from_the_best_gets_another(tmp_path: Path) 
     (shown,) = (section for section in RECIPE.page(work).sections if section.title.startswith("Two seeds"))
     assert {label for label, _ in shown.grids[0].rows} == {"rank 64", "2 heads"}
     assert {value.text for value in dict(shown.grids[0].rows)["2 heads"]} == {"0.0219 (1 of 2)"}
+    fill(RECIPE, work, lambda task: 0.0199 if task.row == "ours" else None)
+    assert TWO_SEEDS.tasks(work) == [], "the recipe stays"
 
 
 def test_sizes_and_batches_are_compared_at_equal_time_too(tmp_path: Path) -> None:

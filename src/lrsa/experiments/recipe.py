@@ -74,12 +74,18 @@ class OneByOne(Table):
         return [row for part in (super(), TWO_SEEDS, EQUAL_TIME) for row in part.numbers(work)]
 
     def close(self, work: Work, column: Column) -> set[str]:
-        """The rows near the best of a problem, once all of them are tried; the best is one of them."""
+        """The rows near the best of a problem, once all of them are tried; the best is one of them.
+
+        None where that is the recipe itself: it stays, whatever comes second.
+        """
         asked = [row for row in self.rows(work) if self.jobs(work, row, column)]
         errors = {row.label: values[0] for row in asked if (values := self.values(work, row, column))}
         if any(row.label not in errors and not self.cells(work, row, column) for row in asked):
             return set()
-        return {label for label, error in errors.items() if error <= CLOSE * min(errors.values())}
+        best = min(errors.values(), default=math.inf)
+        if best == errors.get(OURS.label):
+            return set()
+        return {label for label, error in errors.items() if error <= CLOSE * best}
 
 
 @dataclass(frozen=True)
@@ -138,7 +144,10 @@ def columns(study: Study) -> list[Column]:
 
 def _more(table: Table, work: Work) -> Sequence[Section]:
     shown = [row for row in rows(work) if any(TWO_SEEDS.jobs(work, row, c) for c in columns(work.study))]
-    lead = f"Mean and deviation of all that are up to {CLOSE - 1:.0%} above the best of their problem."
+    lead = (
+        f"Mean and deviation of all that are up to {CLOSE - 1:.0%} above the best of their problem, where"
+        " that is not the recipe itself."
+    )
     grid = replace(TWO_SEEDS, rows=lambda work: [replace(row, seeds=2) for row in shown]).grid(work)
     seeds = [Section("Two seeds, where one does not decide", [lead], [grid])] if shown else []
     timed = (
