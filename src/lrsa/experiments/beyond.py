@@ -102,10 +102,10 @@ ABOUT = {
     " those of the paper's table that come nearest at equal epochs, and on Elasticity two more; the other"
     " mixers in our backbone are not given LRSA's time here, but stand at equal epochs among the other models"
     " of table-standard. LRSA filters by 3 x 3 where the points are a grid. It is shown also as the study of"
-    " the recipe, which compares at equal epochs, prefers it by held-out cases of Elasticity, Darcy,"
-    " Navier-Stokes and Obstacle flow: with four frequencies on Elasticity, with eight layers of width 48 on"
-    " grids, here with the FFN of the scale; the scale of Navier-Stokes has eight anyway. With dilated"
-    " filters it is not the paper's, and no rival either.",
+    " the recipe prefers it at equal epochs by held-out cases of Elasticity, Darcy, Navier-Stokes and"
+    " Obstacle flow: with four frequencies on Elasticity, with eight layers of width 48 on grids, here with"
+    " the FFN of the scale; the scale of Navier-Stokes has eight anyway. With dilated filters it is not the"
+    " paper's, and no rival either.",
     "weights": "Every point counts with the measure of the domain that it stands for, inside the"
     " compression. Training and test meshes are of one kind here; on meshes refined otherwise than those of"
     " the training the difference is larger (quadrature-weights.md beside this folder).",

@@ -48,8 +48,8 @@ DEEP = Row(
     options={**LOCAL.options, "depth": 8, "width": 48},
     on=GRIDS - {"navier-stokes"},
 )
-"""What the study of the recipe prefers on grids by held-out cases: the filter of a layer sees one neighbour.
-The scales of Navier-Stokes have it anyway."""
+"""What the study of the recipe prefers on grids by held-out cases at equal epochs, though not at equal time:
+the filter of a layer sees one neighbour. The scales of Navier-Stokes have it anyway."""
 
 
 def rows(work: Work) -> list[Row]:
@@ -110,8 +110,8 @@ def _more(table: Table, work: Work) -> list[Section]:
         "Models that are not in the paper's table; backbone-X is our backbone with that mixer, lrsa-dilated"
         " is LRSA with 3 x 3 filters of four reaches, lrsa-fourier with filters in Fourier space beside the"
         " 3 x 3 one. With eight layers LRSA has local mixing, a width of 48 and the FFN of the scale; the"
-        " study of the recipe prefers it on grids by held-out cases, with a narrower FFN: the filter of one"
-        " layer sees one neighbour."
+        " study of the recipe, with a narrower FFN, prefers it on grids by held-out cases at equal epochs,"
+        " not at equal time: the filter of one layer sees one neighbour."
     )
     everyone = _only(table, [*rows(work), *known], work)
     every = error_over_time(everyone, work, front=True, pace=table.paces(work))
