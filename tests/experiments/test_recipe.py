@@ -6,7 +6,7 @@ import pytest
 from made_cells import fill, work_in
 
 from lrsa.experiments.page import MISSING
-from lrsa.experiments.recipe import EQUAL_TIME, RECIPE, TIMED, TWO_SEEDS
+from lrsa.experiments.recipe import EQUAL_TIME, IN_FULL, RECIPE, TIMED, TWO_SEEDS
 
 
 @pytest.mark.parametrize("study", [{}, {"recipe": "paper"}, {"scale": "paper"}], ids=str)
@@ -61,8 +61,12 @@ def test_what_one_seed_does_not_tell_from_the_best_gets_another(tmp_path: Path) 
     (shown,) = (section for section in RECIPE.page(work).sections if section.title.startswith("Two seeds"))
     assert {label for label, _ in shown.grids[0].rows} == {"rank 64", "2 heads"}
     assert {value.text for value in dict(shown.grids[0].rows)["2 heads"]} == {"0.0219 (1 of 2)"}
+    whole = {task.row: task.job.configuration()["train"]["epochs"] for task in IN_FULL.tasks(work)}
+    assert set(whole) == {"ours", "rank 64", "2 heads"}, "and both in full, beside the recipe"
+    assert set(whole.values()) <= {work.study.epochs(task.problem) for task in RECIPE.tasks(work)}
     fill(RECIPE, work, lambda task: 0.0199 if task.row == "ours" else None)
     assert TWO_SEEDS.tasks(work) == [], "the recipe stays"
+    assert IN_FULL.tasks(work) == []
 
 
 def test_sizes_and_batches_are_compared_at_equal_time_too(tmp_path: Path) -> None:

@@ -65,13 +65,13 @@ CLOSE = 1.1
 
 @dataclass(frozen=True)
 class OneByOne(Table):
-    """Each change by one seed, then those near the best of a problem by another."""
+    """Each change by one seed, then those near the best of a problem by another, and in full."""
 
     def tasks(self, work: Work) -> list[Task]:
-        return [task for part in (super(), TWO_SEEDS, EQUAL_TIME) for task in part.tasks(work)]
+        return [task for part in (super(), TWO_SEEDS, IN_FULL, EQUAL_TIME) for task in part.tasks(work)]
 
     def numbers(self, work: Work) -> list[dict[str, Any]]:
-        return [row for part in (super(), TWO_SEEDS, EQUAL_TIME) for row in part.numbers(work)]
+        return [row for part in (super(), TWO_SEEDS, IN_FULL, EQUAL_TIME) for row in part.numbers(work)]
 
     def close(self, work: Work, column: Column) -> set[str]:
         """The rows near the best of a problem, once all of them are tried; the best is one of them.
@@ -94,6 +94,15 @@ class TwoSeeds(Table):
 
     def jobs(self, work: Work, row: Row, column: Column) -> list[Job]:
         return super().jobs(work, row, column) if row.label in RECIPE.close(work, column) else []
+
+
+@dataclass(frozen=True)
+class InFull(Table):
+    """The same changes and the recipe, for all epochs of the scale."""
+
+    def jobs(self, work: Work, row: Row, column: Column) -> list[Job]:
+        close = RECIPE.close(work, _short(work.study, column))
+        return super().jobs(work, row, column) if close and row.label in {OURS.label, *close} else []
 
 
 @dataclass(frozen=True)
@@ -135,26 +144,34 @@ def rows(work: Work) -> list[Row]:
 
 
 def columns(study: Study) -> list[Column]:
-    return [
-        Column(label, name, train={"epochs": study.epochs(name, SHARE)})
-        for name, label in JUDGES.items()
-        if study.scale in get(name).scales
-    ]
+    return [_short(study, column) for column in _whole(study)]
+
+
+def _whole(study: Study) -> list[Column]:
+    return [Column(label, name) for name, label in JUDGES.items() if study.scale in get(name).scales]
+
+
+def _short(study: Study, column: Column) -> Column:
+    return replace(column, train={"epochs": study.epochs(column.problem, SHARE)})
 
 
 def _more(table: Table, work: Work) -> Sequence[Section]:
-    shown = [row for row in rows(work) if any(TWO_SEEDS.jobs(work, row, c) for c in columns(work.study))]
     lead = (
         f"Mean and deviation of all that are up to {CLOSE - 1:.0%} above the best of their problem, where"
         " that is not the recipe itself."
     )
-    grid = replace(TWO_SEEDS, rows=lambda work: [replace(row, seeds=2) for row in shown]).grid(work)
-    seeds = [Section("Two seeds, where one does not decide", [lead], [grid])] if shown else []
-    timed = (
-        "A change that takes longer may be worth less than more steps: here all have the time of the recipe."
-    )
-    equal = Section("At equal time", [timed], [EQUAL_TIME.grid(work)])
-    return [*seeds, equal, _steps(table, work)]
+    full = "The same and the recipe, for all epochs of the scale: here what learns fast is not favoured."
+    timed = "What takes longer may be worth less than more steps: here all have the time of the recipe."
+    parts = [(TWO_SEEDS, lead), (IN_FULL, full), (EQUAL_TIME, timed)]
+    sections = [Section(part.title, [text], [_asked(part, work).grid(work)]) for part, text in parts]
+    return [*(section for section in sections if section.grids[0].rows), _steps(table, work)]
+
+
+def _asked(table: Table, work: Work) -> Table:
+    """Its rows that have a place at all."""
+    columns = table.columns(work.study)
+    asked = [row for row in table.rows(work) if any(table.jobs(work, row, column) for column in columns)]
+    return replace(table, rows=lambda work: asked)
 
 
 def _steps(table: Table, work: Work) -> Section:
@@ -180,6 +197,7 @@ TWO_SEEDS = TwoSeeds(
     columns=columns,
     held_out=HELD_OUT,
 )
+IN_FULL = InFull("in-full", "In full", "", rows=rows, columns=_whole, held_out=HELD_OUT)
 EQUAL_TIME = EqualTime(
     "equal-time",
     "At equal time",
