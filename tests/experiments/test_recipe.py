@@ -11,7 +11,7 @@ from lrsa.experiments.recipe import EQUAL_TIME, IN_FULL, RECIPE, TIMED, TWO_SEED
 
 @pytest.mark.parametrize("study", [{}, {"recipe": "paper"}, {"scale": "paper"}], ids=str)
 def test_every_row_is_one_change_of_our_recipe(tmp_path: Path, study: dict[str, str]) -> None:
-    """Whatever recipe the other tables have; no two rows of a problem are the same training but the base."""
+    """Whatever recipe the other tables have; no two rows of a problem are the same training."""
     work = work_in(tmp_path, **study)
     for problem in {task.problem for task in RECIPE.tasks(work)}:
         jobs = {
@@ -24,9 +24,8 @@ def test_every_row_is_one_change_of_our_recipe(tmp_path: Path, study: dict[str, 
         base = jobs.pop("ours").configuration()
         assert base["train"]["optimiser"] == "muon"
         assert base["train"]["validation"] == 0.1
-        changed = [job.key for job in jobs.values() if job.configuration() != base]
-        assert len(set(changed)) == len(changed)
-        assert len(changed) > len(jobs) / 2  # what the scale has already is no change
+        assert all(job.configuration() != base for job in jobs.values()), "what the scale has is no change"
+        assert len({job.key for job in jobs.values()}) == len(jobs) > 15
     noises = [row.label for row in RECIPE.rows(work) if "noise" in row.train]
     assert bool(noises) == (work.study.scale != "paper"), "noise needs steps of single frames"
 
@@ -72,7 +71,7 @@ def test_what_one_seed_does_not_tell_from_the_best_gets_another(tmp_path: Path) 
 def test_sizes_and_batches_are_compared_at_equal_time_too(tmp_path: Path) -> None:
     """By the measured step: of twice the time half as many, here of 100; known once that is measured."""
     work = work_in(tmp_path)
-    assert {task.row for task in EQUAL_TIME.tasks(work)} <= {"ours", "depth 4, width 64", "depth 8, width 48"}
+    assert {task.row for task in EQUAL_TIME.tasks(work)} == {"ours"}
     fill(RECIPE, work, lambda task: 0.03)
     again = [task for task in EQUAL_TIME.tasks(work) if "steps" in task.job.train]
     assert {task.row for task in again} == TIMED
