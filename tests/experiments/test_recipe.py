@@ -55,7 +55,7 @@ def test_what_one_seed_does_not_tell_from_the_best_gets_another(tmp_path: Path) 
     fill(RECIPE, work, lambda task: errors.get(task.row, 0.03))
     seeds = {(task.row, task.job.train.get("seed", 0)) for task in TWO_SEEDS.tasks(work)}
     assert seeds == {("rank 64", 0), ("rank 64", 1), ("2 heads", 0), ("2 heads", 1)}
-    again = [task for task in RECIPE.tasks(work) if task.job.train.get("seed")]
+    again = [task for task in RECIPE.tasks(work) if {"seed", "epochs"} <= set(task.job.train)]
     assert {task.row for task in again} == {"rank 64", "2 heads"}
     (shown,) = (section for section in RECIPE.page(work).sections if section.title.startswith("Two seeds"))
     assert {label for label, _ in shown.grids[0].rows} == {"rank 64", "2 heads"}

@@ -170,7 +170,10 @@ def _more(table: Table, work: Work) -> Sequence[Section]:
         f"Mean and deviation of all that are up to {CLOSE - 1:.0%} above the best of their problem, where"
         " that is not the recipe itself."
     )
-    full = "The same and the recipe, for all epochs of the scale: here what learns fast is not favoured."
+    full = (
+        "The same and the recipe, two seeds, for all epochs of the scale: here what learns fast is not"
+        " favoured."
+    )
     timed = "What takes longer may be worth less than more steps: here all have the time of the recipe."
     parts = [(TWO_SEEDS, lead), (IN_FULL, full), (EQUAL_TIME, timed)]
     sections = [Section(part.title, [text], [_asked(part, work).grid(work)]) for part, text in parts]
@@ -207,7 +210,14 @@ TWO_SEEDS = TwoSeeds(
     columns=columns,
     held_out=HELD_OUT,
 )
-IN_FULL = InFull("in-full", "In full", "", rows=rows, columns=_whole, held_out=HELD_OUT)
+IN_FULL = InFull(
+    "in-full",
+    "In full",
+    "",
+    rows=lambda work: [replace(row, seeds=2) for row in rows(work)],
+    columns=_whole,
+    held_out=HELD_OUT,
+)
 EQUAL_TIME = EqualTime(
     "equal-time",
     "At equal time",
