@@ -27,6 +27,7 @@ from lrsa.experiments.table_standard import DEEP, GRIDS, POINTWISE, STANDARD, TA
 from lrsa.files import alone
 from lrsa.models.registry import get, networks
 from lrsa.problems.catalogue import CATALOGUE
+from lrsa.problems.problem import Problem
 
 pytest_plugins = ["small_runs", "small_catalogue"]
 NO_FEATURES = {"elasticity", "airfoil", "pipe"}
@@ -110,6 +111,27 @@ def test_steps_are_timed_again_without_training(home: Path, monkeypatch: pytest.
     steps = {cell["model"]: (cell["step"]["model"], cell["value"]) for cell in cells_of(home)}
     assert steps == {"lrsa": (3.0, 0.1), "deeponet": (3.0, 0.1), "galerkin": (0.2, 0.1)}
     assert not (home / "runs").exists()
+
+
+@pytest.mark.usefixtures("tiny")
+def test_steps_are_timed_of_the_problems_whose_data_can_be_made(
+    home: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """The others keep what is recorded, and are named."""
+    work = Work(Study("demo"), home / CELLS, home / "runs", home / "out")
+    for problem in ("darcy", "pipe"):
+        job = work.study.job("deeponet", problem)
+        record(work, job, made(job, 0.1))
+
+    def only_darcy(problem: Problem, study: Study) -> None:
+        if problem.name != "darcy":
+            raise LrsaError("no solver here")
+
+    monkeypatch.setattr("lrsa.experiments.running._make_or_wait", only_darcy)
+    monkeypatch.setattr("lrsa.experiments.step_times._seconds", lambda trainer, k: 3.0)
+    assert main([*WORDS, "--recorded", "--retime", "--only", "deeponet:"]) == 0
+    assert {cell["problem"]: cell["step"]["model"] for cell in cells_of(home)} == {"darcy": 3.0, "pipe": 0.2}
+    assert "pipe is left out: no solver here" in capsys.readouterr().out
 
 
 def refuse(run: Path) -> None:

@@ -136,6 +136,7 @@ def _retime(experiments: Sequence[Experiment], work: Work, only: str) -> None:
         if any(row in ("", task.row) and problem in ("", task.problem) for row, problem in pairs)
         and cell_of(work, task) is not None
     ]
+    asked = _with_data(asked, work)
     with bar("Timing steps") as advance:
         for number, task in enumerate(asked, 1):
             time_again(task.job, work.cells, work.runs, work.device)
